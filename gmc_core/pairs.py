@@ -151,10 +151,12 @@ def _merge_column(count: int, parts: list[tuple[np.ndarray, npt.NDArray[np.int64
 def _refuse_overlap(train: Ratings, test: Ratings) -> None:
     common = np.intersect1d(_cells(train), _cells(test), assume_unique=True)
     if len(common):
-        user, item = divmod(int(common[0]), train.n_items)
+        row, column = divmod(int(common[0]), train.n_items)
+        # tolist() gives plain Python values, which print as in the file.
+        user, item = train.users.ids.tolist()[row], train.items.ids.tolist()[column]
         raise DataError(
             f"{len(common):,} (user, item) pairs are in both the training and the test ratings, "
-            f"the first of them user {train.users.ids[user]!r}, item {train.items.ids[item]!r}; "
+            f"the first of them user {user!r}, item {item!r}; "
             "testing on them would measure memory. Remove them from one of the files."
         )
 

@@ -52,7 +52,7 @@ def bias(split: Split, damping: float = DAMPING, sweeps: int = SWEEPS) -> FloatV
     ----------
     split : the split.
     damping : λ, 0 or more, in ratings: a bias from λ ratings is halved.
-    sweeps : alternations, 1 or more.
+    sweeps : alternations, 0 or more; at 0 only the users have a bias.
     """
     train, known = split.train, split.known
     mean = _mean(train)

@@ -1,0 +1,299 @@
+"""Delimited text to columns: a fast path, and a slow one that finds the bad line.
+
+The fast path is Arrow's CSV parser, which checks the number of columns of each
+row and keeps no Python object per row. It cannot say on which line a value is
+wrong; when it fails, the slow path reads the text again row by row and names
+line, column and value.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+from pyarrow import csv as arrow_csv
+
+from gmc_core.errors import DataError
+from gmc_core.readers.text import numbered_lines
+from gmc_core.readers.vocabulary import Encoded, encode_texts, is_canonical_integer
+
+WHITESPACE = "whitespace"
+UNIT = b"\x1f"  # ASCII "unit separator": in no known data file
+BLOCK_BYTES = 4 << 20
+
+Kind = Literal["id", "integer id", "number", "label", "any"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column to read: its 0-based position, what it is called in messages, its kind.
+
+    Kinds: ``id`` (opaque), ``integer id``, ``number`` (finite float), ``label``
+    (any text), ``any`` (whatever it looks like, blanks allowed).
+    """
+
+    index: int
+    role: str
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class Text:
+    """UTF-8 text with its layout.
+
+    ``separator`` is one character, ``"::"`` or ``"whitespace"`` (runs of blanks);
+    ``header`` says whether the first line that is not blank holds names.
+    """
+
+    data: bytes
+    path: str
+    separator: str
+    header: bool = False
+    decimal: str = "."
+    quotes: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns by role, all of ``rows`` entries.
+
+    Ids and labels are :class:`Encoded`, numbers float64 arrays, "any" columns
+    Arrow arrays.
+    """
+
+    columns: dict[str, Any]
+    rows: int
+    blank_lines: int
+
+    def encoded(self, role: str) -> Encoded:
+        """An id or label column."""
+        column = self.columns[role]
+        assert isinstance(column, Encoded)
+        return column
+
+    def numbers(self, role: str) -> npt.NDArray[np.float64]:
+        """A number column."""
+        column = self.columns[role]
+        assert isinstance(column, np.ndarray)
+        return column
+
+
+def read_table(text: Text, columns: Sequence[Column]) -> Table:
+    """Read some columns of a delimited text.
+
+    Raises
+    ------
+    DataError
+        If there is no row, or a row has another number of columns, a blank id or
+        a number that is not one (NaN and infinity included); the message names
+        line and value.
+    """
+    body, leading = _single_byte_separated(text)
+    names = {column.role: f"f{column.index}" for column in columns}
+    types = {
+        f"f{column.index}": pa.float64()
+        if column.kind == "number"
+        else pa.dictionary(pa.int32(), pa.string())
+        for column in columns
+        if column.kind != "any"
+    }
+    try:
+        parsed = arrow_csv.read_csv(
+            pa.py_buffer(body),
+            read_options=arrow_csv.ReadOptions(
+                autogenerate_column_names=True,
+                skip_rows=1 if text.header else 0,
+                block_size=BLOCK_BYTES,
+            ),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=_delimiter(text.separator),
+                quote_char='"' if text.quotes else False,
+                newlines_in_values=text.quotes and b'"' in body,
+            ),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=types,
+                include_columns=list(names.values()),
+                null_values=[""],
+                strings_can_be_null=False,
+                decimal_point=text.decimal,
+                check_utf8=False,
+            ),
+        )
+    except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
+        raise find_problem(text, columns, str(error)) from None
+    if not parsed.num_rows:
+        raise _no_rows(text)
+    result = {column.role: _convert(parsed[names[column.role]], column) for column in columns}
+    if any(value is None for value in result.values()):
+        raise find_problem(text, columns, "a value is blank or not a finite number")
+    return Table(result, parsed.num_rows, leading + _blank_lines(text, body, parsed.num_rows))
+
+
+def _single_byte_separated(text: Text) -> tuple[bytes, int]:
+    """The text with one-byte separators and without odd blank lines.
+
+    Returns the bytes and the number of blank lines removed from the front.
+    """
+    data = text.data
+    if b"\r" in data and b"\n" not in data:
+        data = data.replace(b"\r", b"\n")
+    if data[:1] in b" \t\r\n" or b"\n " in data or b"\n\t" in data:
+        # Arrow skips empty lines, but not lines of blanks only.
+        data = re.sub(rb"(?m)^[ \t]+(?=\r?$)", b"", data)
+    start = re.match(rb"(?:\r?\n)+", data)
+    leading = start[0].count(b"\n") if start else 0
+    if start:
+        data = data[start.end() :]
+    if text.separator == "::":
+        if UNIT in data:
+            raise DataError(
+                "The file contains the control character 1F; remove it.", path=text.path
+            )
+        data = data.replace(b"::", UNIT)
+    elif text.separator == WHITESPACE:
+        data = re.sub(rb"(?m)^[ \t]+|[ \t]+(?=\r?$)", b"", data)
+        data = re.sub(rb"[ \t]+", UNIT, data)
+    return data, leading
+
+
+def _delimiter(separator: str) -> str:
+    return UNIT.decode() if separator in ("::", WHITESPACE) else separator
+
+
+def _blank_lines(text: Text, body: bytes, rows: int) -> int:
+    if text.quotes and b'"' in body:
+        return len(re.findall(rb"(?<=\n)\r?\n", body))
+    lines = body.count(b"\n") + (not body.endswith(b"\n"))
+    return max(0, lines - rows - text.header)
+
+
+def _no_rows(text: Text) -> DataError:
+    what = "a header line but no ratings" if text.header else "no ratings"
+    return DataError(f"The file holds {what}; give a file with ratings.", path=text.path)
+
+
+def _convert(column: pa.ChunkedArray, wanted: Column) -> Any:
+    """The column in its final form, or None if a value is not acceptable."""
+    if wanted.kind == "any":
+        return column
+    if wanted.kind == "number":
+        values: npt.NDArray[np.float64] = column.to_numpy()
+        return values if column.null_count == 0 and bool(np.isfinite(values).all()) else None
+    unified = column.unify_dictionaries()
+    codes = np.concatenate([chunk.indices.to_numpy() for chunk in unified.chunks])
+    texts = unified.chunk(0).dictionary.to_pylist()
+    if wanted.kind == "label":
+        return Encoded(np.array(texts, dtype=object), codes)
+    encoded = encode_texts(texts, codes)
+    if encoded is None or (wanted.kind == "integer id" and not encoded.are_integers):
+        return None
+    return encoded
+
+
+def numbered_rows(text: Text) -> Iterator[tuple[int, list[str]]]:
+    """(1-based line in the file, fields) of every row that is not blank, header included."""
+    content = text.data.decode(errors="replace")
+    if text.quotes and text.separator not in ("::", WHITESPACE):
+        reader = csv.reader(io.StringIO(content, newline=""), delimiter=text.separator)
+        before = 0
+        for fields in reader:
+            line, before = before + 1, reader.line_num
+            if any(field.strip() for field in fields):
+                yield line, fields
+        return
+    separator = None if text.separator == WHITESPACE else text.separator
+    for line, row in numbered_lines(content):
+        yield line, row.split(separator)
+
+
+def line_of_row(text: Text, row: int) -> int:
+    """The 1-based line in the file of a row, counted from 0 without the header."""
+    line, _ = next(islice(numbered_rows(text), row + text.header, None))
+    return line
+
+
+def parse_number(value: str, decimal: str = ".") -> float | None:
+    """A finite number, or None if the text is not one."""
+    text = value.strip()
+    if decimal != ".":
+        if "." in text:
+            return None
+        text = text.replace(decimal, ".")
+    # float() also takes "1_0", which no data file means as ten.
+    if "_" in text or not text.isascii():
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def find_problem(text: Text, columns: Sequence[Column], reason: str) -> DataError:
+    """The error for the first row that cannot be read (slow, used only after a failure).
+
+    ``reason`` is the fast parser's own account, for the case that no row is found.
+    """
+    rows = numbered_rows(text)
+    header = next(rows, (0, []))[1] if text.header else []
+    head = list(islice(rows, 100))
+    if not head:
+        return _no_rows(text)
+    width = Counter(len(fields) for _, fields in head).most_common(1)[0][0]
+    if width <= max(column.index for column in columns):
+        return DataError(
+            f"The rows have {width} columns, but the {columns[-1].role} was looked for in column "
+            f"{max(column.index for column in columns) + 1}. Check the separator "
+            f"({text.separator!r}) and the columns.",
+            path=text.path,
+            line=head[0][0],
+        )
+    for line, fields in (*head, *rows):
+        if len(fields) != width:
+            return DataError(
+                f"This row has {len(fields)} columns where the others have {width}. Correct the "
+                "line or delete it.",
+                path=text.path,
+                line=line,
+                value=text.separator.join(fields) if len(text.separator) < 3 else " ".join(fields),
+            )
+        for column in columns:
+            problem = _value_problem(fields[column.index], column, text.decimal)
+            if problem:
+                name = header[column.index : column.index + 1]
+                where = f"column {column.index + 1}" + (f" ({name[0]})" if name else "")
+                return DataError(
+                    f"The {column.role} in {where} {problem}. Correct the line or delete it; if "
+                    "this is not the column of the "
+                    f"{column.role}, say which one is.",
+                    path=text.path,
+                    line=line,
+                    value=fields[column.index],
+                )
+    return DataError(f"The file cannot be read as a table: {reason}.", path=text.path)
+
+
+def _value_problem(value: str, column: Column, decimal: str) -> str | None:
+    if column.kind in ("any", "label"):
+        return None
+    if not value.strip():
+        return "is blank"
+    if column.kind == "number" and parse_number(value, decimal) is None:
+        other = "a decimal comma" if decimal == "." else "a decimal point"
+        hint = ""
+        if parse_number(value, "," if decimal == "." else ".") is not None:
+            hint = f" (it has {other}; set the decimal sign)"
+        return f"is not a finite number{hint}"
+    if column.kind == "integer id" and not is_canonical_integer(value.strip()):
+        return "is not a whole number"
+    return None

@@ -1,0 +1,76 @@
+"""The errors that a person can act on.
+
+Every one is a :class:`GmcError`; its text is one sentence of cause and one of
+remedy, so that the command line and the dashboard can show it as it is. Any
+other exception is a defect of this package.
+"""
+
+from __future__ import annotations
+
+
+class GmcError(Exception):
+    """Base of all errors whose message is meant for the person at the screen."""
+
+
+class DataError(GmcError):
+    """Ratings that cannot be read or used.
+
+    Parameters
+    ----------
+    problem : what is wrong, and what to do about it.
+    path : the file, if there is one.
+    line : 1-based line in that file, if there is one.
+    value : the offending text, if there is one.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        path: object = None,
+        line: int | None = None,
+        value: object = None,
+    ) -> None:
+        self.problem = problem
+        self.path = None if path is None else str(path)
+        self.line = line
+        self.value = value
+        where = self.path or ""
+        if line is not None:
+            where = f"{where}, line {line}" if where else f"line {line}"
+        message = f"{where}: {problem}" if where else problem
+        if value is not None:
+            message += f" (found {str(value)[:80]!r})"
+        super().__init__(message)
+
+
+class ConfigError(GmcError):
+    """Settings that have no meaning, alone or together."""
+
+
+class NumericalError(GmcError):
+    """The computation broke down (a matrix lost positive definiteness, say).
+
+    ``iteration`` is the iteration that broke, counted from 1; the records before
+    it are valid.
+    """
+
+    def __init__(self, message: str, *, iteration: int | None = None) -> None:
+        self.iteration = iteration
+        super().__init__(message)
+
+
+class ResourceError(GmcError):
+    """The work would need more memory or disk than allowed."""
+
+
+class FetchError(GmcError):
+    """A named data set could not be downloaded."""
+
+
+class ModelFileError(GmcError):
+    """A saved model that is damaged, foreign, or from a newer version."""
+
+
+class UnknownIdError(GmcError):
+    """A user or item that the data do not contain."""

@@ -1,0 +1,178 @@
+"""Downloads that are checked, kept, and never half done."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import socket
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import platformdirs
+import pooch  # type: ignore[import-untyped, unused-ignore]
+
+from gmc_core.errors import FetchError
+
+Progress = Callable[[int, int], None]
+"""Called with the bytes done and the bytes in total (0 if the server does not say)."""
+
+CHUNK_BYTES = 1 << 18
+TIMEOUT_SECONDS = 30
+
+log = logging.getLogger(__name__)
+
+
+def cache_folder() -> Path:
+    """``GMC_CACHE`` if it is set, else this user's cache folder."""
+    chosen = os.environ.get("GMC_CACHE")
+    return Path(chosen).expanduser() if chosen else Path(platformdirs.user_cache_path("gmc"))
+
+
+def download(
+    urls: Sequence[str],
+    folder: Path,
+    file_name: str,
+    checksum: str | None,
+    progress: Progress | None = None,
+) -> Path:
+    """The file, from the cache or the first mirror that gives the right one.
+
+    With ``checksum`` ("md5:…" or "sha256:…") a cached file is checked too and
+    replaced if it is wrong. Without, the sha256 of the first download is kept
+    beside the file, logged, and compared each time after.
+
+    Raises
+    ------
+    FetchError
+        If no mirror gave the right file; names each with what went wrong.
+    """
+    target, record = folder / file_name, folder / f"{file_name}.sha256"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FetchError(
+            f"The cache folder {folder} cannot be made ({error.strerror}); set GMC_CACHE to a "
+            "folder that you can write to."
+        ) from error
+    if checksum is None and target.exists():
+        _compare(target, record)
+        return target
+    pooch.get_logger().setLevel("WARNING")  # the progress callback tells the person
+    failures = []
+    for url in urls:
+        _refuse_insecure(url)
+        try:
+            pooch.retrieve(
+                url,
+                known_hash=checksum,
+                fname=file_name,
+                path=folder,
+                downloader=_Downloader(progress),
+            )
+        except Exception as error:  # requests, urllib3 and pooch raise many kinds
+            failures.append((url, _reason(error)))
+            continue
+        if checksum is None:
+            _record(target, record)
+        return target
+    raise FetchError(_explain(failures, target))
+
+
+def _refuse_insecure(url: str) -> None:
+    """Only https; plain http is for tests against this machine itself."""
+    parts = urlsplit(url)
+    if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname == "127.0.0.1"):
+        raise FetchError(f"{url} is not https; a download must be protected. Give an https URL.")
+
+
+class _Downloader:
+    """Writes a URL's content to a file for pooch, which moves it into place when checked."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self.progress = progress
+
+    def __call__(self, url: str, output_file: Any, _: object) -> None:
+        import requests  # type: ignore[import-untyped, unused-ignore]  # slow to import
+
+        with requests.get(url, stream=True, timeout=TIMEOUT_SECONDS) as response:
+            response.raise_for_status()
+            # A redirect must not lead to an unprotected place either.
+            _refuse_insecure(response.url)
+            total = int(response.headers.get("content-length", 0))
+            done = 0
+            with open(output_file, "wb") as file:
+                for chunk in response.iter_content(CHUNK_BYTES):
+                    file.write(chunk)
+                    done += len(chunk)
+                    if self.progress is not None:
+                        self.progress(done, total)
+        if total and done < total:
+            raise OSError(f"the connection ended after {done:,} of {total:,} bytes")
+
+
+def checksums(path: Path) -> set[str]:
+    """ "sha256:…" and "md5:…" of a file."""
+    with path.open("rb") as file:
+        md5 = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False))
+    return {f"sha256:{_sha256(path)}", f"md5:{md5.hexdigest()}"}
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _record(target: Path, record: Path) -> None:
+    digest = _sha256(target)
+    known = record.read_text(encoding="ascii").split() if record.exists() else []
+    if known and known[0] != digest:
+        log.warning(
+            "%s differs from the one downloaded before: sha256 %s, was %s",
+            target.name,
+            digest,
+            known[0],
+        )
+    record.write_text(f"{digest}  {target.name}\n", encoding="ascii")
+    log.info("%s has no published checksum; its sha256 is %s", target.name, digest)
+
+
+def _compare(target: Path, record: Path) -> None:
+    if not record.exists():
+        _record(target, record)
+        return
+    known = record.read_text(encoding="ascii").split()
+    if not known or known[0] != _sha256(target):
+        raise FetchError(
+            f"{target} has changed since it was downloaded. Delete it and {record.name} beside it "
+            "to download it again."
+        )
+
+
+def _reason(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    kind = type(error).__name__
+    if isinstance(error, FetchError):
+        return text
+    if isinstance(error, ValueError) and "hash" in text.lower():
+        return "the file has another checksum than it should have, so it was thrown away"
+    if "CERTIFICATE_VERIFY_FAILED" in text or kind == "SSLError":
+        return "the server's certificate is not valid (expired, perhaps)"
+    if "NameResolution" in text or "getaddrinfo" in text or isinstance(error, socket.gaierror):
+        return "the server's name cannot be resolved (this machine may be offline)"
+    if "timed out" in text.lower():
+        return f"no answer within {TIMEOUT_SECONDS} seconds"
+    if "Connection refused" in text or "unreachable" in text or "Max retries" in text:
+        return "no connection (this machine may be offline)"
+    return f"{kind}: {text[:200]}"
+
+
+def _explain(failures: Sequence[tuple[str, str]], target: Path) -> str:
+    lines = [f"{target.name} could not be downloaded."]
+    lines += [f"  {url}: {reason}" for url, reason in failures]
+    if all("offline" in reason for _, reason in failures):
+        lines.append("No server could be reached: this machine seems to be offline.")
+    lines.append(f"Download it by hand in a browser and give its path, or save it as {target}.")
+    return "\n".join(lines)

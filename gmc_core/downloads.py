@@ -9,7 +9,7 @@ import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import platformdirs
 import pooch  # type: ignore[import-untyped, unused-ignore]
@@ -21,6 +21,7 @@ Progress = Callable[[int, int], None]
 
 CHUNK_BYTES = 1 << 18
 TIMEOUT_SECONDS = 30
+MAX_REDIRECTS = 5
 
 log = logging.getLogger(__name__)
 
@@ -94,13 +95,23 @@ class _Downloader:
     def __init__(self, progress: Progress | None) -> None:
         self.progress = progress
 
-    def __call__(self, url: str, output_file: Any, _: object) -> None:
+    def __call__(self, url: str, output_file: Any, pup: object) -> None:
         import requests  # type: ignore[import-untyped, unused-ignore]  # slow to import
 
-        with requests.get(url, stream=True, timeout=TIMEOUT_SECONDS) as response:
+        for _ in range(MAX_REDIRECTS):
+            response = requests.get(
+                url, stream=True, timeout=TIMEOUT_SECONDS, allow_redirects=False
+            )
+            if not response.is_redirect:
+                break
+            response.close()
+            # Each step is checked before it is taken: none may be unprotected.
+            url = urljoin(url, response.headers["location"])
+            _refuse_insecure(url)
+        else:
+            raise OSError(f"more than {MAX_REDIRECTS} redirects")
+        with response:
             response.raise_for_status()
-            # A redirect must not lead to an unprotected place either.
-            _refuse_insecure(response.url)
             total = int(response.headers.get("content-length", 0))
             done = 0
             with open(output_file, "wb") as file:

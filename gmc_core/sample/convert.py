@@ -36,7 +36,7 @@ def convert(source: Path, target: Path) -> None:
     titles = ["" if pd.isna(title) else str(title) for title in movies["title"]]
     genres = ["" if text == "(no genres listed)" else str(text) for text in movies["genres"]]
     assert not frame.duplicated(["userId", "movieId"]).any()
-    assert np.array_equal(half_stars, np.round(half_stars)) and 1 <= half_stars.min()
+    assert np.array_equal(half_stars, np.round(half_stars)) and half_stars.min() >= 1
     assert half_stars.max() <= 10 and len(item_ids) < 2**16 and counts.max() < 2**16
     assert not any("\n" in text for text in (*titles, *genres))
     np.savez_compressed(

@@ -1,0 +1,172 @@
+"""The covariance Σ of the signals, dense or as a factor, behind one interface."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg
+
+from gmc_core.errors import NumericalError
+from gmc_core.linalg.threads import Team
+
+FloatArray = npt.NDArray[np.floating]
+
+
+class Covariance(Protocol):
+    """What the E-step, the predictions and the pages ask of Σ (N × N)."""
+
+    @property
+    def dimension(self) -> int:
+        """N."""
+
+    @property
+    def dtype(self) -> np.dtype:
+        """float64 or float32, the working precision."""
+
+    def diagonal(self) -> npt.NDArray[np.float64]:
+        """(N,) variances."""
+
+    def submatrix(self, rows: npt.NDArray[np.integer], columns: npt.NDArray[np.integer]) -> (
+        npt.NDArray[np.float64]
+    ):
+        """Σ[rows, columns] as a dense matrix."""
+
+    def rows(self, coordinates: npt.NDArray[np.integer]) -> FloatArray:
+        """Σ[coordinates, :]."""
+
+    def dot(self, vectors: FloatArray) -> FloatArray:
+        """Σ v for a vector (N,) or the columns of a matrix (N, k)."""
+
+    def log_det_and_trace_inverse(self, team: Team) -> tuple[float, float]:
+        """log|Σ| and tr Σ⁻¹, from one Cholesky factorization in float64."""
+
+
+def _log_det_and_trace_inverse(matrix: npt.NDArray[np.float64]) -> tuple[float, float]:
+    """Of a symmetric matrix that may be overwritten. tr Σ⁻¹ = ‖L⁻¹‖² (Frobenius)."""
+    factor, info = scipy.linalg.lapack.dpotrf(matrix.T, lower=0, overwrite_a=1, clean=1)
+    if info != 0:
+        raise NumericalError(
+            "The covariance is not positive definite, so its likelihood is undefined; raise ε."
+        )
+    log_det = 2 * float(np.log(np.diagonal(factor)).sum())
+    inverse, info = scipy.linalg.lapack.dtrtri(factor, lower=0, overwrite_c=1)
+    return log_det, float(np.einsum("ij,ij->", inverse, inverse))
+
+
+@dataclass(frozen=True, eq=False)
+class DenseCovariance:
+    """Σ as a full symmetric matrix (N, N)."""
+
+    matrix: FloatArray
+
+    @property
+    def dimension(self) -> int:
+        """N."""
+        return len(self.matrix)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The working precision."""
+        return self.matrix.dtype
+
+    def diagonal(self) -> npt.NDArray[np.float64]:
+        """(N,) variances."""
+        return np.diagonal(self.matrix).astype(np.float64)
+
+    def submatrix(
+        self, rows: npt.NDArray[np.integer], columns: npt.NDArray[np.integer]
+    ) -> npt.NDArray[np.float64]:
+        """Σ[rows, columns]."""
+        return self.matrix[np.ix_(rows, columns)].astype(np.float64)
+
+    def rows(self, coordinates: npt.NDArray[np.integer]) -> FloatArray:
+        """Σ[coordinates, :]."""
+        return self.matrix[coordinates]
+
+    def dot(self, vectors: FloatArray) -> FloatArray:
+        """Σ v."""
+        return self.matrix @ vectors
+
+    def log_det_and_trace_inverse(self, team: Team) -> tuple[float, float]:
+        """log|Σ| and tr Σ⁻¹; about 2 N³/3 flops and one N × N copy."""
+        with team.whole():
+            return _log_det_and_trace_inverse(self.matrix.astype(np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class FactoredCovariance:
+    """Σ = factor factorᵀ + epsilon Id, never formed; for fewer signals than coordinates.
+
+    factor : (N, R).
+    initial : whether this is the identity before the first iteration, a stand-in
+        under which F = A Σ is the initial estimates less the initial value.
+    """
+
+    factor: FloatArray
+    epsilon: float
+    initial: bool = False
+
+    @classmethod
+    def identity(cls, dimension: int, dtype: npt.DTypeLike) -> FactoredCovariance:
+        """Σ = Id, the state before the first iteration."""
+        return cls(np.zeros((dimension, 1), dtype=dtype), 1.0, initial=True)
+
+    @property
+    def dimension(self) -> int:
+        """N."""
+        return len(self.factor)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The working precision."""
+        return self.factor.dtype
+
+    def diagonal(self) -> npt.NDArray[np.float64]:
+        """(N,) variances."""
+        factor = self.factor
+        return np.einsum("ij,ij->i", factor, factor, dtype=np.float64) + self.epsilon
+
+    def submatrix(
+        self, rows: npt.NDArray[np.integer], columns: npt.NDArray[np.integer]
+    ) -> npt.NDArray[np.float64]:
+        """Σ[rows, columns]."""
+        product = (self.factor[rows] @ self.factor[columns].T).astype(np.float64)
+        return product + self.epsilon * (np.asarray(rows)[:, None] == np.asarray(columns))
+
+    def rows(self, coordinates: npt.NDArray[np.integer]) -> FloatArray:
+        """Σ[coordinates, :]."""
+        result = self.factor[coordinates] @ self.factor.T
+        result[np.arange(len(coordinates)), coordinates] += self.dtype.type(self.epsilon)
+        return result
+
+    def dot(self, vectors: FloatArray) -> FloatArray:
+        """Σ v."""
+        return self.factor @ (self.factor.T @ vectors) + self.dtype.type(self.epsilon) * vectors
+
+    @cached_property
+    def gram(self) -> npt.NDArray[np.float64]:
+        """factorᵀ factor (R, R): the same non-zero spectrum as factor factorᵀ."""
+        return (self.factor.T @ self.factor).astype(np.float64)
+
+    @property
+    def squared_norm(self) -> float:
+        """‖Σ‖² (Frobenius)."""
+        gram, eps = self.gram, self.epsilon
+        return float((gram**2).sum() + 2 * eps * np.trace(gram) + eps**2 * self.dimension)
+
+    def log_det_and_trace_inverse(self, team: Team) -> tuple[float, float]:
+        """log|Σ| and tr Σ⁻¹ from the R × R matrix ε Id + factorᵀ factor.
+
+        Both matrices share the eigenvalues that differ from ε; Σ has N - R more.
+        """
+        rank, eps = self.factor.shape[1], self.epsilon
+        if eps <= 0:
+            raise NumericalError("With ε = 0 the covariance is singular; raise ε.")
+        with team.whole():
+            log_det, trace = _log_det_and_trace_inverse(self.gram + eps * np.eye(rank))
+        more = self.dimension - rank
+        return log_det + more * float(np.log(eps)), trace + more / eps

@@ -1,0 +1,197 @@
+"""E-step: the MAP estimate of every signal, the paper's equation (4).
+
+    f̃_i = μ + Σ[:, o] a_i   with   a_i = (Σ[o, o] + Σ_w[o, o])⁻¹ (y_i - μ[o])
+
+Only the weights a_i (N_i numbers a signal) are computed and kept; whoever needs
+an estimate multiplies by the rows of Σ it needs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from gmc_core.covariance import DenseCovariance, FactoredCovariance
+from gmc_core.errors import NumericalError
+from gmc_core.gaussian import Gaussian
+from gmc_core.linalg import lapack, solve
+from gmc_core.linalg.products import pair_products
+from gmc_core.linalg.threads import Team, spans
+from gmc_core.linalg.vectors import lanes as lanes_of
+from gmc_core.noise import FULL, Noise
+from gmc_core.signals import Signals
+
+# Flops in one piece of work: about 20 ms, so that cancelling is prompt and the last
+# pieces of two threads end together.
+_PIECE = 5e8
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """The E-step's result for M signals.
+
+    weights : (nnz,) the a_i in the order of ``signals.indices``, working precision.
+    quadratic : (M,) r_iᵀ a_i with r_i = y_i - μ[o].
+    log_det : (M,) log|Σ[o, o] + Σ_w[o, o]|.
+    """
+
+    weights: npt.NDArray[np.floating]
+    quadratic: npt.NDArray[np.float64]
+    log_det: npt.NDArray[np.float64]
+
+    @property
+    def log_likelihood(self) -> float:
+        """Observed-data log-likelihood Σ_i log N(y_i; μ[o], Σ[o, o] + Σ_w[o, o])."""
+        constant = len(self.weights) * np.log(2 * np.pi)
+        return -0.5 * float(self.quadratic.sum() + self.log_det.sum() + constant)
+
+
+def e_step(signals: Signals, gaussian: Gaussian, noise: Noise, team: Team) -> Estimates:
+    """MAP estimates of all signals under ``gaussian``.
+
+    Raises
+    ------
+    NumericalError
+        If some Σ[o, o] + Σ_w[o, o] is not positive definite.
+    Cancelled
+        If the team was told to stop.
+    """
+    residuals = signals.values - gaussian.mean[signals.indices]
+    return solve_systems(signals, residuals, gaussian.covariance, noise, team)
+
+
+def solve_systems(
+    signals: Signals,
+    residuals: npt.NDArray[np.float64],
+    covariance: DenseCovariance | FactoredCovariance,
+    noise: Noise,
+    team: Team,
+) -> Estimates:
+    """Solve (Σ[o, o] + Σ_w[o, o]) a = r for all signals, heavy ones first."""
+    dtype = covariance.dtype
+    right = residuals.astype(dtype)
+    weights = np.zeros(len(residuals), dtype)
+    forms = np.zeros((signals.count, 2))
+    noise_array = noise.array.astype(dtype)
+    flags, scalars = lapack.letters(), np.array([1, -1, 0], dtype)
+    system = (signals.indptr, signals.indices, right)
+    output = (noise_array, noise.kind, weights, forms)
+    sizes = signals.sizes[signals.heavy_first]
+    largest = int(sizes[0]) if len(sizes) else 0
+
+    def check(failed: int) -> None:
+        if failed >= 0:
+            raise NumericalError(
+                f"The covariance of a signal with {int(signals.sizes[failed]):,} observations is "
+                "not positive definite in this precision. Raise ε, add noise, or compute in "
+                "float64."
+            )
+
+    if isinstance(covariance, FactoredCovariance):
+        factor, epsilon = covariance.factor, dtype.type(covariance.epsilon)
+        rank = factor.shape[1]
+
+        def factored(batch: npt.NDArray[np.int64], space: tuple[np.ndarray, np.ndarray]) -> None:
+            check(
+                solve.solve_factored(batch, *system, factor, epsilon, *output, *space, flags, scalars)
+            )
+
+        team.run(
+            factored,
+            _pieces(signals.heavy_first, sizes, lambda n: n**3 / 3 + rank * n**2),
+            lambda: (np.empty(largest**2, dtype), np.empty(largest * rank, dtype)),
+        )
+    else:
+        matrix = covariance.matrix
+        lanes = lanes_of(dtype.itemsize)
+        limit = solve.LANE_LIMIT
+        split = int(np.searchsorted(-sizes, -limit))
+        large = _pieces(signals.heavy_first[:split], sizes[:split], lambda n: n**3 / 3)
+        small = _pieces(signals.heavy_first[split:], sizes[split:], lambda n: n**3 / 3, lanes)
+        widest = int(sizes[split]) + 1 if split < len(sizes) else 0
+
+        def dense(piece: tuple[bool, npt.NDArray[np.int64]], space: np.ndarray) -> None:
+            in_lanes, batch = piece
+            if in_lanes:
+                check(solve.solve_lanes(batch, *system, matrix, *output, space, lanes))
+            else:
+                check(solve.solve_large(batch, *system, matrix, *output, space, flags, scalars))
+
+        team.run(
+            dense,
+            [(False, batch) for batch in large] + [(True, batch) for batch in small],
+            lambda: np.empty(
+                max(largest**2 if split else 0, lanes * widest * (widest + 2)), dtype
+            ),
+        )
+    return Estimates(weights, forms[:, 0].copy(), forms[:, 1].copy())
+
+
+def _pieces(order, sizes, flops, multiple=1):  # type: ignore[no-untyped-def]
+    """Cut ``order`` into pieces of about _PIECE flops, each a multiple of signals."""
+    cost = np.cumsum(flops(sizes.astype(np.float64)))
+    pieces, start = [], 0
+    while start < len(order):
+        done = cost[start - 1] if start else 0.0
+        stop = int(np.searchsorted(cost, done + _PIECE))
+        stop = start + max(multiple, (stop - start) // multiple * multiple)
+        # Short systems cost overhead rather than flops; the cap keeps the pieces many.
+        stop = min(stop, start + 64 * multiple, len(order))
+        pieces.append(order[start:stop])
+        start = stop
+    return pieces
+
+
+def observation_noise_log_det(signals: Signals, noise: Noise, team: Team) -> float:
+    """Σ_i log|Σ_w[o_i, o_i]|: part of log p(y | f̃) in the paper's MAP objective.
+
+    Raises
+    ------
+    NumericalError
+        If Σ_w is singular, so that p(y | f̃) has no density.
+    """
+    if noise.kind != FULL:
+        variances = noise.variances(signals.indices)
+        if np.any(variances <= 0):
+            raise NumericalError("A noise variance is 0, so log p(y | f) is undefined.")
+        return float(np.log(variances).sum())
+    zero = np.zeros(len(signals.values))
+    none = Noise.of(0.0, signals.dimension)
+    return float(
+        solve_systems(signals, zero, DenseCovariance(noise.array), none, team).log_det.sum()
+    )
+
+
+def predict_pairs(
+    signals: Signals,
+    weights: npt.NDArray[np.floating],
+    gaussian: Gaussian,
+    pair_signals: npt.NDArray[np.int64],
+    pair_coordinates: npt.NDArray[np.int64],
+    team: Team,
+) -> npt.NDArray[np.float64]:
+    """f̃ at pairs (signal, coordinate): μ_c + Σ[c, o] a, in float64.
+
+    Shapes: ``pair_signals`` and ``pair_coordinates`` (P,), result (P,). A signal
+    without observations predicts the mean.
+    """
+    covariance = gaussian.covariance
+    result = gaussian.mean[pair_coordinates].copy()
+    products = np.zeros(len(result))
+    if isinstance(covariance, DenseCovariance):
+
+        def some(span: tuple[int, int], _: None) -> None:
+            pair_products(
+                *span, pair_signals, pair_coordinates, signals.indptr, signals.indices, weights,
+                covariance.matrix, products,
+            )  # fmt: skip
+
+        team.run(some, spans(len(result), 256), lambda: None)
+        return result + products
+    for pair, (signal, coordinate) in enumerate(zip(pair_signals, pair_coordinates, strict=True)):
+        own = slice(signals.indptr[signal], signals.indptr[signal + 1])
+        row = covariance.submatrix(np.array([coordinate]), signals.indices[own])[0]
+        products[pair] = row @ weights[own].astype(np.float64)
+    return result + products

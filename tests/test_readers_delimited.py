@@ -230,6 +230,29 @@ def test_quoted_separators_and_line_ends(tmp_path):
     assert ratings.item_info.titles == ("A, B", "two\nlines", "C")
 
 
+@pytest.mark.parametrize("header", ["", "name,m1,m2,m3,m4,m5\n"])
+def test_a_wide_matrix_is_not_read_as_triplets(tmp_path, header):
+    with pytest.raises(DataError, match="is not clear"):
+        load(text_file(tmp_path, header + "7,5,3,4,1,2\n8,1,1,2,3,3\n"))
+
+
+def test_times_that_are_not_times(tmp_path):
+    text = "user,item,rating,date\n1,1,5,2015-03-02\n1,1,2,spring\n"
+    rows = "".join(f"2,{n},3,2015-03-02\n" for n in range(200))
+    text = text.replace("1,1,2,spring\n", "") + rows + "1,1,2,spring\n"
+    loaded = load(text_file(tmp_path, text))
+    assert cells(loaded.ratings)[1, 1] == 2
+    assert any("neither numbers nor dates" in note for note in loaded.report.notes)
+    with pytest.raises(DataError, match="neither numbers nor dates"):
+        load(text_file(tmp_path, text), options=DelimitedOptions(timestamp="date"))
+
+
+def test_a_readme_does_not_hide_the_data(tmp_path):
+    text_file(tmp_path, "a,b,5\nc,b,4\n")
+    text_file(tmp_path, "words", "README.txt")
+    assert len(load(tmp_path).ratings) == 2
+
+
 def test_preview(tmp_path):
     path = text_file(tmp_path, "who;what;Score\na;x;3,5\na;y;1\nb;x;5\n")
     shown = preview(path)

@@ -130,6 +130,13 @@ def test_links_out_of_the_folder_are_refused(tmp_path):
         load(inside)
 
 
+def test_a_link_that_was_named_is_followed(tmp_path):
+    outside = text_file(tmp_path / "data", ML1M["ratings.dat"], "ratings.dat")
+    link = folder(tmp_path / "open", {}) / "ratings.dat"
+    link.symlink_to(outside)
+    assert len(load(link).ratings) == 5
+
+
 def test_zip_with_one_text_file(tmp_path):
     path = zipped(tmp_path / "mine.zip", {"deep/x.csv": b"a,b,5\na,c,1\n"})
     loaded = load(path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -50,7 +50,7 @@ class Parts:
     user_names: tuple[str, ...] = ()
     dropped: tuple[tuple[str, int], ...] = ()
     blank_lines: int = 0
-    notes: tuple[str, ...] = ()
+    notes: Sequence[str] = ()
 
 
 def check_policy(policy: str) -> DuplicatePolicy:
@@ -108,7 +108,7 @@ def assemble(parts: Parts, duplicates: str, name: str) -> Loaded:
         scale_found=parts.scale_found,
         users=len(users),
         items=len(items),
-        notes=parts.notes + _coverage_notes(ratings, parts),
+        notes=(*parts.notes, *_coverage_notes(ratings, parts)),
     )
     return Loaded(ratings, report)
 

@@ -119,7 +119,14 @@ def matches(source: Source) -> bool:
 
 
 def _candidates(source: Source) -> list[Member]:
-    return [m for m in source.members if m.name.lower().endswith(SUFFIXES)]
+    """The text files that may hold ratings; only the one named so, if there is one."""
+    texts = [
+        member
+        for member in source.members
+        if member.name.lower().endswith(SUFFIXES) and not member.name.lower().startswith("readme")
+    ]
+    named = [member for member in texts if member.name.lower().startswith("ratings.")]
+    return named if len(named) == 1 else texts
 
 
 def pick(source: Source) -> Member:
@@ -132,8 +139,7 @@ def pick(source: Source) -> Member:
     """
     if source.single is not None:
         return source.single
-    named = [m for m in _candidates(source) if m.name.lower().startswith("ratings.")]
-    candidates = named if len(named) == 1 else _candidates(source)
+    candidates = _candidates(source)
     if len(candidates) != 1:
         there = ", ".join(source.names()[:10]) or "nothing"
         what = "more than one text file" if candidates else "no text file"
@@ -220,6 +226,11 @@ def read(source: Source, options: DelimitedOptions | None = None) -> Parts:
                 "none to let the position in the file decide between repeated ratings.",
                 path=text.path,
             )
+        if found is None:
+            notes.append(
+                "the timestamp column holds neither numbers nor dates, so the position in the "
+                "file decided between repeated ratings"
+            )
         return found
 
     return Parts(
@@ -235,7 +246,7 @@ def read(source: Source, options: DelimitedOptions | None = None) -> Parts:
         times=times,
         known_items=_titles(table) if "title" in roles else {},
         blank_lines=table.blank_lines,
-        notes=tuple(notes),
+        notes=notes,  # times() may add to it
     )
 
 

@@ -15,6 +15,8 @@ SEPARATORS = ("::", "\t", ";", "|", ",", WHITESPACE)
 SAMPLE_ROWS = 100
 SAMPLE_BYTES = 1 << 18
 MIN_AGREEMENT = 0.8  # share of rows with the same number of columns
+# Columns beyond those needed with which positions are still believed, by header.
+SPARE_COLUMNS = {False: 2, True: 1}
 EARLIEST_TIME = 1e8  # 1973 in seconds since 1970: larger than a rating or a count
 
 # Words by which columns are known, in lower case without any other sign than letters.
@@ -67,6 +69,15 @@ class Layout:
         if self.header:
             self._add_by_name(found)
         free = [index for index in range(len(self.names)) if index not in found.values()]
+        missing = [role for role in required if role not in found]
+        spare = SPARE_COLUMNS[self.header]
+        if missing and len(free) > len(missing) + spare:
+            # A wide matrix, say: positions would silently give nonsense.
+            raise DataError(
+                f"Which column holds the {' and the '.join(missing)} is not clear; the columns "
+                f"are {', '.join(self.names[:12])}. Say which column is which.",
+                path=path,
+            )
         for role in required:
             if role not in found:
                 if not free:
@@ -104,15 +115,16 @@ class Layout:
             if role in found:
                 continue
             for index, name in enumerate(self.names):
-                if index not in found.values() and _plain(name) in names:
+                usable = role != "timestamp" or self._looks_like_time(index, 0)
+                if index not in found.values() and _plain(name) in names and usable:
                     found[role] = index
                     break
 
-    def _looks_like_time(self, index: int) -> bool:
-        cells = [row[index].strip() for row in self.rows if len(row) > index]
+    def _looks_like_time(self, index: int, earliest: float = EARLIEST_TIME) -> bool:
+        cells = [row[index].strip() for row in self.rows if len(row) > index and row[index].strip()]
         numbers = [parse_number(cell) for cell in cells]
-        dates = all(re.match(r"\d{4}-\d\d-\d\d", cell) for cell in cells)
-        large = all(number is not None and number >= EARLIEST_TIME for number in numbers)
+        dates = all(re.match(r"\d{4}[-/]\d\d[-/]\d\d|\d{1,2}/\d{1,2}/\d\d", c) for c in cells)
+        large = all(number is not None and number >= earliest for number in numbers)
         return bool(cells) and (dates or large)
 
 

@@ -122,15 +122,22 @@ def open_source(path: str | os.PathLike[str]) -> Source:
         raise DataError("This is neither a file nor a folder; give one.", path=place)
     if _starts_with(place, b"PK\x03\x04") or place.suffix.lower() == ".zip":
         return Source(place, tuple(_zip_members(place)))
-    single = _file_member(place, place.parent, 0)
-    # Titles and user attributes may lie beside a ratings file; only the folder
-    # of the file itself is looked at.
-    neighbours = [
+    # The file that was named is read even if it is a link: the person chose it.
+    single = _file_member(place, None, 0)
+    return Source(place, (single, *_neighbours(place)), single)
+
+
+def _neighbours(place: Path) -> list[Member]:
+    """The other files of a file's folder: titles may lie beside a ratings file."""
+    try:
+        others = sorted(place.parent.iterdir())
+    except OSError:  # a folder that may be entered, but not listed
+        return []
+    return [
         _file_member(other, place.parent, 0)
-        for other in sorted(place.parent.iterdir())
-        if other != place and other.is_file() and other.suffix.lower() != ".zip"
+        for other in others
+        if other != place and other.suffix.lower() != ".zip" and other.is_file()
     ]
-    return Source(place, (single, *neighbours), single)
 
 
 def _starts_with(path: Path, magic: bytes) -> bool:
@@ -168,10 +175,11 @@ def _folder_members(folder: Path) -> list[Member]:
     return members
 
 
-def _file_member(path: Path, root: Path, depth: int) -> Member:
+def _file_member(path: Path, root: Path | None, depth: int) -> Member:
     def read(limit: int) -> bytes:
         # A link that leaves the folder could make a shared folder read any file.
-        if path.is_symlink() and not path.resolve().is_relative_to(root.resolve()):
+        inside = root is None or path.resolve().is_relative_to(root.resolve())
+        if not inside:
             raise DataError(
                 "This is a link to a place outside the folder, so it is not followed; copy the "
                 "file into the folder or give its own path.",

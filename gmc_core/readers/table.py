@@ -24,7 +24,6 @@ import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 from pyarrow import csv as arrow_csv
 
 from gmc_core.errors import DataError
-from gmc_core.readers.text import numbered_lines
 from gmc_core.readers.vocabulary import Encoded, encode_texts, is_canonical_integer
 
 WHITESPACE = "whitespace"
@@ -202,9 +201,13 @@ def _convert(column: pa.ChunkedArray, wanted: Column) -> Any:
 
 def numbered_rows(text: Text) -> Iterator[tuple[int, list[str]]]:
     """(1-based line in the file, fields) of every row that is not blank, header included."""
-    content = text.data.decode(errors="replace")
+    data = text.data
+    if b"\r" in data and b"\n" not in data:
+        data = data.replace(b"\r", b"\n")
+    # Line by line: a large file must not become a list of all its lines.
+    lines = (line.decode(errors="replace") for line in io.BytesIO(data))
     if text.quotes and text.separator not in ("::", WHITESPACE):
-        reader = csv.reader(io.StringIO(content, newline=""), delimiter=text.separator)
+        reader = csv.reader(lines, delimiter=text.separator)
         before = 0
         for fields in reader:
             line, before = before + 1, reader.line_num
@@ -212,8 +215,9 @@ def numbered_rows(text: Text) -> Iterator[tuple[int, list[str]]]:
                 yield line, fields
         return
     separator = None if text.separator == WHITESPACE else text.separator
-    for line, row in numbered_lines(content):
-        yield line, row.split(separator)
+    for line, row in enumerate(lines, 1):
+        if row.strip():
+            yield line, row.rstrip("\r\n").split(separator)
 
 
 def line_of_row(text: Text, row: int) -> int:
@@ -250,10 +254,11 @@ def find_problem(text: Text, columns: Sequence[Column], reason: str) -> DataErro
     if not head:
         return _no_rows(text)
     width = Counter(len(fields) for _, fields in head).most_common(1)[0][0]
-    if width <= max(column.index for column in columns):
+    last = max(columns, key=lambda column: column.index)
+    if width <= last.index:
         return DataError(
-            f"The rows have {width} columns, but the {columns[-1].role} was looked for in column "
-            f"{max(column.index for column in columns) + 1}. Check the separator "
+            f"The rows have {width} columns, but the {last.role} was looked for in column "
+            f"{last.index + 1}. Check the separator "
             f"({text.separator!r}) and the columns.",
             path=text.path,
             line=head[0][0],

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reader_files import cells, text_file
 
-from gmc_core.errors import ConfigError, DataError
+from gmc_core.errors import ConfigError, DataError, GmcError
 from gmc_core.ratings import RatingScale
 from gmc_core.readers import DelimitedOptions, load, preview, read_pairs, read_triplets
 from gmc_core.readers.scales import find_scale
@@ -212,6 +212,18 @@ def test_encoding_that_is_given(tmp_path):
     assert loaded.report.encoding == "latin-1" and "é" in loaded.ratings.users.ids
 
 
+def test_one_bad_row_among_few_is_named(tmp_path):
+    with pytest.raises(DataError, match="line 2.*4 columns where the others have 3"):
+        load(text_file(tmp_path, "1,2,3\n1,3,4,5\n2,2,2\n"))
+    with pytest.raises(DataError, match="line 2.*quotation mark"):
+        load(text_file(tmp_path, '1,2,3\n"1' + "," * 200_000 + "\n"))
+
+
+def test_one_row_without_a_line_end(tmp_path):
+    for text in ("1,2,3", "1 2 3", "1::2::3"):
+        assert cells(load(text_file(tmp_path, text)).ratings) == {(1, 2): 3}
+
+
 def test_no_table(tmp_path):
     with pytest.raises(DataError, match="No separator"):
         load(text_file(tmp_path, "just\nwords\n"))
@@ -327,3 +339,29 @@ def test_integer_tables_are_found_in_any_order(tmp_path_factory, table, separato
     loaded = load(path)
     assert cells(loaded.ratings) == table
     assert loaded.report.rows_read == len(table)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.binary(max_size=60) | st.text("0123456789,;:\t|. -\n\"'abué\r", max_size=60).map(str.encode),
+    st.sampled_from(["a.csv", "ratings.dat", "u.data", "vote.txt", "ratings.csv", "jester.csv"]),
+)
+def test_any_bytes_give_ratings_or_a_clear_error(tmp_path_factory, data, name):
+    path = text_file(tmp_path_factory.mktemp("fuzz"), data, name)
+    for attempt in (load, preview, read_pairs):
+        try:
+            attempt(path)
+        except GmcError as error:
+            assert str(path) in str(error)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.sampled_from(["1", "2", "", "a", "3.5", "3,5", "nan", '"', " "]), max_size=8))
+def test_no_row_is_lost_silently(tmp_path_factory, values):
+    text = "".join(f"{row};x;{value}\n" for row, value in enumerate(values))
+    path = text_file(tmp_path_factory.mktemp("fuzz"), text)
+    try:
+        loaded = load(path)
+    except GmcError:
+        return
+    assert len(loaded.ratings) == len(values)

@@ -199,6 +199,12 @@ def test_jester_decimal_comma_and_bad_values(tmp_path):
         load(text_file(tmp_path, bad, "c.csv"), format="jester")
 
 
+def test_copies_without_times_use_the_position(tmp_path):
+    for name, text in (("ratings.dat", b"1::2::3\n1::2::4\n"), ("u.data", b"1\t2\t3\n1\t2\t4\n")):
+        loaded = load(text_file(tmp_path / name[0], text, name))
+        assert cells(loaded.ratings) == {(1, 2): 4}
+
+
 @pytest.mark.parametrize("name", ["movielens-dat", "movielens-100k", "movielens-csv"])
 def test_a_value_outside_the_known_scale_names_the_line(tmp_path, name):
     key, separator = {

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import zipfile
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from reader_files import ML1M, folder, text_file, zipped
 
-from gmc_core.errors import DataError
+from gmc_core.errors import DataError, GmcError
 from gmc_core.readers import load, source
 
 
@@ -141,3 +144,15 @@ def test_zip_with_one_text_file(tmp_path):
     path = zipped(tmp_path / "mine.zip", {"deep/x.csv": b"a,b,5\na,c,1\n"})
     loaded = load(path)
     assert loaded.report.format == "delimited" and loaded.ratings.n_items == 2
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), max_size=4))
+def test_damaged_zips_give_ratings_or_a_clear_error(tmp_path_factory, changes):
+    path = zipped(tmp_path_factory.mktemp("zip") / "x.zip", ML1M)
+    data = bytearray(path.read_bytes())
+    for place, value in changes:
+        data[int(place * len(data))] = value
+    path.write_bytes(bytes(data))
+    with contextlib.suppress(GmcError):
+        load(path)

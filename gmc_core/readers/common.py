@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ from gmc_core.errors import DataError
 from gmc_core.ratings import RatingScale
 from gmc_core.readers.scales import first_off_scale, off_scale_error
 from gmc_core.readers.source import Member, Source
-from gmc_core.readers.table import Column, Text, line_of_row, read_table
+from gmc_core.readers.table import Column, Text, line_of_row, numbered_rows, read_table
 
 # Dates as they occur in the EachMovie votes and in files exported by hand;
 # ISO 8601 is recognised before these.
@@ -54,6 +55,9 @@ def times_reader(text: Text, index: int) -> Callable[[], npt.NDArray[np.float64]
     """
 
     def read() -> npt.NDArray[np.float64] | None:
+        start = next(numbered_rows(replace(text, data=text.data[:4096])), None)
+        if start is None or len(start[1]) <= index:
+            return None  # a copy without the column of times
         return as_times(read_table(text, [Column(index, "time", "any")]).columns["time"])
 
     return read

@@ -73,7 +73,16 @@ def _read_movies(member: Member) -> tuple[dict[str, Item], str]:
     content, encoding = decode(member.read(), member.label)
     reader = csv.reader(io.StringIO(content, newline=""))
     known = {}
-    for fields in reader:
+    try:
+        rows = [(reader.line_num, fields) for fields in reader]
+    except csv.Error as error:
+        raise DataError(
+            f"The row cannot be divided into columns ({error}); a quotation mark may not be "
+            "closed.",
+            path=member.label,
+            line=reader.line_num,
+        ) from error
+    for line, fields in rows:
         if not any(fields) or fields[:2] == ["movieId", "title"]:
             continue
         if len(fields) != 3:
@@ -81,7 +90,7 @@ def _read_movies(member: Member) -> tuple[dict[str, Item], str]:
                 "A movie needs movieId,title,genres, with quotes around a title that holds a "
                 "comma. Correct the line or delete it.",
                 path=member.label,
-                line=reader.line_num,
+                line=line,
                 value=",".join(fields),
             )
         known[fields[0].strip()] = Item(fields[1], year_of(fields[1]), split_genres(fields[2]))

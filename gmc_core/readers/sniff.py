@@ -154,7 +154,9 @@ def sniff(
     if separator is None:
         separator, rows = _best_rows(sample, path, decimal)
     else:
-        rows = _rows(sample, separator)
+        rows = _rows(sample, separator, path)
+    if not rows:
+        raise DataError("No row holds anything; give a file with ratings.", path=path)
     width = _width(rows)[0]
     if header is None:
         header = _has_header(rows, separator)
@@ -175,8 +177,8 @@ def sniff(
     )
 
 
-def _rows(sample: bytes, separator: str) -> list[list[str]]:
-    text = Text(sample, "", separator, quotes=b'"' in sample)
+def _rows(sample: bytes, separator: str, path: str) -> list[list[str]]:
+    text = Text(sample, path, separator, quotes=b'"' in sample)
     return [fields for _, fields in islice(numbered_rows(text), SAMPLE_ROWS)]
 
 
@@ -201,18 +203,22 @@ def _numeric_columns(rows: list[list[str]], decimal: str, width: int) -> int:
 
 
 def _best_rows(sample: bytes, path: str, decimal: str | None) -> tuple[str, list[list[str]]]:
-    best: tuple[tuple[bool, int, int], str, list[list[str]]] | None = None
+    best: tuple[tuple[bool, bool, int, int], str, list[list[str]]] | None = None
     for rank, separator in enumerate(SEPARATORS):
         if decimal == "," and separator == ",":
             continue
-        rows = _rows(sample, separator)
+        rows = _rows(sample, separator, path)
+        if not rows:
+            continue
         width, agreement = _width(rows)
-        if width < 2 or agreement < MIN_AGREEMENT:
+        agrees = agreement >= MIN_AGREEMENT
+        # Of a few rows with one bad among them, the bad one is to be named later.
+        if width < 2 or not (agrees or (width >= 3 and agreement >= 0.5)):
             continue
         body = rows[1:] if len(rows) > 1 else rows  # the first row may hold names
         signs = [decimal] if decimal else _decimals(separator)
         numeric = max(_numeric_columns(body, sign, width) for sign in signs)
-        score = (width >= 3, numeric, -rank)
+        score = (agrees, width >= 3, numeric, -rank)
         if best is None or score > best[0]:
             best = (score, separator, rows)
     if best is None:

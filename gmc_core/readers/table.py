@@ -146,6 +146,8 @@ def _single_byte_separated(text: Text) -> tuple[bytes, int]:
     data = text.data
     if b"\r" in data and b"\n" not in data:
         data = data.replace(b"\r", b"\n")
+    if b"\n" not in data:
+        data += b"\n"  # Arrow takes a single row without a line end for no row
     if data[:1] in b" \t\r\n" or b"\n " in data or b"\n\t" in data:
         # Arrow skips empty lines, but not lines of blanks only.
         data = re.sub(rb"(?m)^[ \t]+(?=\r?$)", b"", data)
@@ -209,10 +211,18 @@ def numbered_rows(text: Text) -> Iterator[tuple[int, list[str]]]:
     if text.quotes and text.separator not in ("::", WHITESPACE):
         reader = csv.reader(lines, delimiter=text.separator)
         before = 0
-        for fields in reader:
-            line, before = before + 1, reader.line_num
-            if any(field.strip() for field in fields):
-                yield line, fields
+        try:
+            for fields in reader:
+                line, before = before + 1, reader.line_num
+                if any(field.strip() for field in fields):
+                    yield line, fields
+        except csv.Error as error:
+            raise DataError(
+                f"The row cannot be divided into columns ({error}); a quotation mark may not be "
+                "closed.",
+                path=text.path,
+                line=before + 1,
+            ) from error
         return
     separator = None if text.separator == WHITESPACE else text.separator
     for line, row in enumerate(lines, 1):

@@ -41,7 +41,8 @@ class Dataset:
     Attributes
     ----------
     name, title, description : for lists.
-    users, items, ratings : nominal counts, as its publishers give them.
+    users, items, ratings : nominal counts; of items, those with ratings (EachMovie: as
+        published, items and users without votes included).
     format : of ``gmc_core.readers.FORMATS``, or "sample".
     licence, citation : conditions in short, and the paper to cite.
     urls : where to download it, tried in order.
@@ -89,9 +90,10 @@ def _movielens(
     shared: bool = False,
 ) -> Dataset:
     users, items, ratings = counts
+    edition = name.removeprefix("ml-")
     return Dataset(
         name=name,
-        title=f"MovieLens {name.removeprefix('ml-')}",
+        title=f"MovieLens {edition if 'latest' in edition else edition.upper()}",
         description=description,
         users=users,
         items=items,
@@ -129,7 +131,7 @@ _ENTRIES = (
     ),
     _movielens(
         "ml-latest-small",
-        (610, 9_742, 100_836),
+        (610, 9_724, 100_836),
         1.0,
         None,  # GroupLens replaces this file from time to time
         "movielens-csv",
@@ -188,7 +190,10 @@ _ENTRIES = (
             "Digital Equipment Corporation, 1997: non-commercial research; credit Digital "
             "Equipment Corporation; copies for internal use only"
         ),
-        citation="Digital Equipment Corporation. 1997. EachMovie collaborative filtering data set.",
+        citation=(
+            "Paul McJones. 1997. EachMovie collaborative filtering data set. Digital Equipment "
+            "Corporation, Systems Research Center."
+        ),
         homepage="https://grouplens.org/datasets/eachmovie/",
     ),
     Dataset(
@@ -202,7 +207,7 @@ _ENTRIES = (
         items=100,
         ratings=4_136_360,
         format="jester",
-        licence="Free for research use; cite the paper; notify its authors of publications",
+        licence="Free for research use; cite the paper",
         citation=JESTER_CITATION,
         homepage="https://eigentaste.berkeley.edu/dataset/",
     ),

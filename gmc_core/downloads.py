@@ -49,6 +49,8 @@ def download(
     ------
     FetchError
         If no mirror gave the right file; names each with what went wrong.
+    Exception
+        Whatever ``progress`` raises, which is how a download is cancelled.
     """
     target, record = folder / file_name, folder / f"{file_name}.sha256"
     try:
@@ -65,15 +67,18 @@ def download(
     failures = []
     for url in urls:
         _refuse_insecure(url)
+        downloader = _Downloader(progress)
         try:
             pooch.retrieve(
                 url,
                 known_hash=checksum,
                 fname=file_name,
                 path=folder,
-                downloader=_Downloader(progress),
+                downloader=downloader,
             )
         except Exception as error:  # requests, urllib3 and pooch raise many kinds
+            if downloader.interrupted:
+                raise  # the caller's own doing, a cancelled download say
             failures.append((url, _reason(error)))
             continue
         if checksum is None:
@@ -94,6 +99,7 @@ class _Downloader:
 
     def __init__(self, progress: Progress | None) -> None:
         self.progress = progress
+        self.interrupted = False
 
     def __call__(self, url: str, output_file: Any, pup: object) -> None:
         import requests  # type: ignore[import-untyped, unused-ignore]  # slow to import
@@ -119,7 +125,9 @@ class _Downloader:
                     file.write(chunk)
                     done += len(chunk)
                     if self.progress is not None:
+                        self.interrupted = True
                         self.progress(done, total)
+                        self.interrupted = False
         if total and done < total:
             raise OSError(f"the connection ended after {done:,} of {total:,} bytes")
 

@@ -19,10 +19,12 @@ class Noise:
     kind : ``NONE`` (the paper's choice), ``SCALAR`` (one variance),
         ``PER_COORDINATE`` (one variance per signal coordinate) or ``FULL``.
     array : (1, 1), (1, 1), (1, N) or (N, N) float64.
+    dimension : N.
     """
 
     kind: int
     array: npt.NDArray[np.float64]
+    dimension: int
 
     @classmethod
     def of(cls, value: float | npt.ArrayLike, dimension: int) -> Noise:
@@ -45,7 +47,7 @@ class Noise:
             if array < 0:
                 raise ConfigError(f"The noise variance must not be negative, but is {array:g}.")
             kind = SCALAR if array > 0 else NONE
-            return cls(kind, array.reshape(1, 1))
+            return cls(kind, array.reshape(1, 1), dimension)
         if array.ndim == 1:
             if array.shape != (dimension,):
                 raise ConfigError(
@@ -54,7 +56,7 @@ class Noise:
                 )
             if np.any(array < 0):
                 raise ConfigError(f"Noise variances must not be negative (found {array.min():g}).")
-            return cls(PER_COORDINATE, array.reshape(1, -1))
+            return cls(PER_COORDINATE, array.reshape(1, -1), dimension)
         if array.shape != (dimension, dimension):
             raise ConfigError(
                 f"The noise matrix has shape {array.shape}; signals of {dimension:,} coordinates "
@@ -69,7 +71,7 @@ class Noise:
                 f"The noise matrix has a negative eigenvalue ({lowest:g}), so it is not a "
                 "covariance."
             )
-        return cls(FULL, np.ascontiguousarray((array + array.T) / 2))
+        return cls(FULL, np.ascontiguousarray((array + array.T) / 2), dimension)
 
     def variances(self, coordinates: npt.NDArray[np.integer]) -> npt.NDArray[np.float64]:
         """Diagonal of Σ_w at ``coordinates``."""

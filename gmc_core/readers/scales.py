@@ -32,6 +32,8 @@ def find_scale(values: npt.NDArray[np.float64]) -> tuple[RatingScale, str]:
         return STARS, "found: whole stars up to 5"
     if high == 5 and low >= 0.5 and _fits(distinct, 0, 0.5):
         return HALF_STARS, "found: half stars up to 5"
+    if low == high:
+        return RatingScale(low, high, 1), f"found: all ratings equal {low:g}"
     step = find_step(distinct)
     how = f"found: lowest and highest of {len(distinct):,} distinct values"
     return RatingScale(low, high, step), how

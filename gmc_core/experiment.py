@@ -1,0 +1,317 @@
+"""An experiment: data set, filter, protocol and repetitions, from one configuration.
+
+ratings → filter → split (one per repetition) → Fit → records and scores
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import resource
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from gmc_core.datasets import load_named
+from gmc_core.errors import ConfigError
+from gmc_core.filters import Filter, FilterReport, apply_filter
+from gmc_core.fit import Fit, IterationRecord
+from gmc_core.linalg.threads import Team
+from gmc_core.metrics import Scores, score_pooled
+from gmc_core.ratings import Ratings, RatingScale
+from gmc_core.readers import DelimitedOptions, LoadReport, load
+from gmc_core.settings import FitSettings
+from gmc_core.splits import Split, no_split, pair_split, strong_split, weak_split
+
+# Raised whenever the same configuration would give other figures.
+MODEL_VERSION = 1
+
+Protocol = Literal["weak", "strong", "none", "pair"]
+PROTOCOLS: tuple[Protocol, ...] = ("weak", "strong", "none", "pair")
+
+
+@dataclass(frozen=True)
+class ExperimentConfig:
+    """Everything that decides an experiment's figures, besides the data's content.
+
+    data : a name of the registry or a path; "" with ``train_file``.
+    reading : options of the delimited reader, by field name.
+    protocol : "weak", "strong", "none", or "pair" for ``train_file``/``test_file``,
+        which are taken as they are, without a filter.
+    weak_users, strong_users : None for the paper's numbers, scaled to the data.
+    seed, repetitions : repetition r draws its split with seed + r.
+    """
+
+    data: str = "sample"
+    reading: dict[str, Any] = field(default_factory=dict)
+    protocol: Protocol = "weak"
+    train_file: str | None = None
+    test_file: str | None = None
+    filter: Filter = field(default_factory=Filter)
+    weak_users: int | None = None
+    strong_users: int | None = None
+    seed: int = 0
+    repetitions: int = 1
+    fit: FitSettings = field(default_factory=FitSettings)
+
+    def __post_init__(self) -> None:
+        if self.protocol not in PROTOCOLS:
+            raise ConfigError(
+                f"The protocol is {', '.join(PROTOCOLS)}, not {self.protocol!r}."
+            )
+        if (self.protocol == "pair") != (self.train_file is not None):
+            raise ConfigError("A training file and a test file belong together; give both.")
+        if self.protocol == "pair" and self.test_file is None:
+            raise ConfigError("There is a training file but no test file; give both.")
+        if self.protocol != "strong" and self.strong_users is not None:
+            raise ConfigError("The number of novel users belongs to the strong protocol.")
+        if not 1 <= self.repetitions <= 1000:
+            raise ConfigError(f"Repetitions must lie in 1..1000, not {self.repetitions}.")
+        if not 0 <= self.seed < 2**63:
+            raise ConfigError(f"The seed must be a whole number of at least 0, not {self.seed}.")
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seed of each repetition."""
+        if self.protocol in ("none", "pair"):
+            return (self.seed,)
+        return tuple(self.seed + r for r in range(self.repetitions))
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON; :meth:`from_dict` is the way back."""
+        return {**asdict(self), "fit": self.fit.as_dict()}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> ExperimentConfig:
+        """Read what :meth:`as_dict` wrote; unknown names are an error."""
+        unknown = set(values) - set(cls.__dataclass_fields__)
+        if unknown:
+            raise ConfigError(f"Unknown settings: {', '.join(sorted(unknown))}.")
+        values = dict(values)
+        if "fit" in values:
+            values["fit"] = FitSettings.from_dict(values["fit"])
+        if "filter" in values:
+            values["filter"] = Filter(**values["filter"])
+        return cls(**values)
+
+    def key(self, data_sha256: str) -> str:
+        """Hash of all that decides the figures: settings, data and model version.
+
+        The name or path of the data does not count, its content does.
+        """
+        content = self.as_dict()
+        for name in ("data", "reading", "train_file", "test_file"):
+            del content[name]
+        content["data_sha256"] = data_sha256
+        content["noise_sha256"] = _file_hash(self.fit.noise)
+        content["model_version"] = MODEL_VERSION
+        text = json.dumps(content, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _file_hash(noise: float | str) -> str | None:
+    if not isinstance(noise, str):
+        return None
+    path = Path(noise)
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Loaded and filtered data of an experiment.
+
+    ratings : after the filter. pair : the explicit split of the "pair" protocol.
+    """
+
+    ratings: Ratings
+    load_report: LoadReport | None
+    filter_report: FilterReport | None
+    pair: Split | None = None
+
+    @property
+    def data_sha256(self) -> str:
+        """Hash of the ratings that the experiment sees."""
+        if self.pair is None:
+            return self.ratings.sha256
+        digest = hashlib.sha256(self.ratings.sha256.encode())
+        for array in (self.pair.test_users, self.pair.test_items, self.pair.test_values):
+            digest.update(array.tobytes())
+        return digest.hexdigest()
+
+
+def prepare(config: ExperimentConfig, ratings: Ratings | None = None) -> Prepared:
+    """Load (unless ``ratings`` are given) and filter the data of an experiment."""
+    if config.protocol == "pair":
+        assert config.train_file is not None and config.test_file is not None
+        split = pair_split(_as_is(config.train_file), _as_is(config.test_file))
+        return Prepared(split.train, None, None, split)
+    report = None
+    if ratings is None:
+        loaded = load_named(config.data, **_reading(config.reading))
+        ratings, report = loaded.ratings, loaded.report
+    filtered, filter_report = apply_filter(ratings, config.filter)
+    return Prepared(filtered, report, filter_report)
+
+
+def _reading(reading: dict[str, Any]) -> dict[str, Any]:
+    keywords = {key: reading[key] for key in ("format", "duplicates") if key in reading}
+    options = {key: value for key, value in reading.items() if key not in keywords}
+    return {**keywords, "options": DelimitedOptions(**options)} if options else keywords
+
+
+def _as_is(path: str) -> Ratings:
+    return load(path, format="delimited").ratings
+
+
+def make_split(config: ExperimentConfig, prepared: Prepared, seed: int) -> Split:
+    """The split of one repetition."""
+    if prepared.pair is not None:
+        return prepared.pair
+    ratings = prepared.ratings
+    if config.protocol == "weak":
+        return weak_split(ratings, seed, config.weak_users)
+    if config.protocol == "strong":
+        return strong_split(ratings, seed, config.weak_users, config.strong_users)
+    return no_split(ratings)
+
+
+@dataclass(frozen=True, eq=False)
+class Repetition:
+    """One finished (or stopped) repetition.
+
+    predictions : (n_test,) unprojected, of the last iteration.
+    """
+
+    seed: int
+    records: tuple[IterationRecord, ...]
+    predictions: npt.NDArray[np.float64]
+    actual: npt.NDArray[np.float64]
+    unseen: npt.NDArray[np.bool_]
+    scores: Scores | None
+    notes: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON, without the predictions."""
+        return {
+            "seed": self.seed,
+            "n_test": len(self.actual),
+            "n_unseen": int(self.unseen.sum()),
+            "notes": list(self.notes),
+            "scores": self.scores and self.scores.as_dict(),
+            "records": [record.as_dict() for record in self.records],
+        }
+
+
+def finish(fit: Fit, records: list[IterationRecord]) -> Repetition:
+    """The result of a fit at its current state."""
+    split = fit.split
+    return Repetition(
+        seed=split.seed or 0,
+        records=tuple(records),
+        predictions=fit.predictions,
+        actual=split.test_values,
+        unseen=split.unseen_items | split.unseen_users,
+        scores=fit.scores(),
+        notes=split.notes,
+    )
+
+
+def pooled_scores(repetitions: list[Repetition], scale: RatingScale) -> Scores | None:
+    """Scores of all repetitions' test ratings together, None without hold-out."""
+    parts = [(r.predictions, r.actual) for r in repetitions if len(r.actual)]
+    if not parts:
+        return None
+    unseen = [r.unseen for r in repetitions if len(r.actual)]
+    return score_pooled(parts, scale, unseen)
+
+
+def run_experiment(
+    config: ExperimentConfig,
+    *,
+    prepared: Prepared | None = None,
+    team: Team | None = None,
+    on_record: Callable[[int, IterationRecord], object] | None = None,
+    memory_limit: int | None = None,
+) -> tuple[dict[str, Any], Fit]:
+    """Run all repetitions.
+
+    Parameters
+    ----------
+    prepared : already loaded data.
+    on_record : called with (repetition index, record).
+
+    Returns
+    -------
+    The result in the layout of ``fit --json`` (config, data, repetitions, summary),
+    and the last repetition's fit.
+    """
+    began = time.perf_counter()
+    prepared = prepared or prepare(config)
+    results: list[Repetition] = []
+    for index, seed in enumerate(config.seeds):
+        split = make_split(config, prepared, seed)
+        running = Fit(split, config.fit, team=team, memory_limit=memory_limit)
+        records = []
+        for record in running.records():
+            records.append(record)
+            if on_record is not None:
+                on_record(index, record)
+        results.append(finish(running, records))
+    summary = summarise(results, prepared.ratings.scale, time.perf_counter() - began)
+    resolved = replace(config, fit=config.fit.resolved(prepared.ratings.scale))
+    return (
+        {
+            "config": resolved.as_dict(),
+            "data": describe(prepared),
+            "repetitions": [repetition.as_dict() for repetition in results],
+            "summary": summary,
+        },
+        running,
+    )
+
+
+def describe(prepared: Prepared) -> dict[str, Any]:
+    """The ``data`` part of a result."""
+    ratings = prepared.ratings
+    low_high = ratings.scale.high > ratings.scale.low
+    return {
+        "name": ratings.name,
+        "sha256": prepared.data_sha256,
+        "users": ratings.n_users,
+        "items": ratings.n_items,
+        "ratings": len(ratings),
+        "fill_ratio": ratings.fill_ratio,
+        "scale": [ratings.scale.low, ratings.scale.high, ratings.scale.step],
+        "divisor": ratings.scale.nmae_divisor if low_high else None,
+        "licence": ratings.licence,
+        "load_report": prepared.load_report and prepared.load_report.as_dict(),
+        "filter_report": prepared.filter_report and prepared.filter_report.as_dict(),
+    }
+
+
+def summarise(results: list[Repetition], scale: RatingScale, seconds: float) -> dict[str, Any]:
+    """The ``summary`` part of a result: pooled scores, time, peak memory.
+
+    nmae and mae after projection to the scale, rmse clipped but not rounded.
+    """
+    pooled = pooled_scores(results, scale)
+    scores = pooled.as_dict() if pooled else {}
+    names = ("nmae", "nmae_se", "mae", "rmse")
+    return {
+        **{name: scores.get(name) for name in names},
+        **{name: value for name, value in scores.items() if name not in names},
+        "seconds": seconds,
+        "peak_rss_bytes": peak_rss_bytes(),
+    }
+
+
+def peak_rss_bytes() -> int:
+    """Peak resident memory of this process so far (Linux and macOS count differently)."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

@@ -1,0 +1,253 @@
+"""One fit on one split: MAP-EM with held-out evaluation after every iteration.
+
+    fit = Fit(split, FitSettings(epsilon=0.3))
+    for record in fit.records():      # the caller owns progress and stopping
+        print(record.iteration, record.nmae)
+    model = fit.model()
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gmc_core.cost import Cost, check_memory, estimate
+from gmc_core.em import EmState, EmStep, initial_state, map_em
+from gmc_core.errors import ConfigError
+from gmc_core.estep import e_step, predict_pairs
+from gmc_core.linalg.threads import Team
+from gmc_core.metrics import Scores, score
+from gmc_core.model import GaussianModel
+from gmc_core.mstep import choose_form
+from gmc_core.noise import Noise
+from gmc_core.noise_files import load_noise
+from gmc_core.settings import FitSettings
+from gmc_core.signals import Layout, Signals
+from gmc_core.splits import Split
+
+
+@dataclass(frozen=True)
+class IterationRecord:
+    """What one iteration has reached; figures are None where there is no hold-out.
+
+    iteration : t, from 1.
+    nmae, nmae_se, mae, rmse, nmae_unprojected : see :class:`gmc_core.metrics.Scores`.
+    log_likelihood, map_objective, penalised_objective, covariance_change : see
+        :class:`gmc_core.em.EmStep`.
+    prediction_change : largest change of a held-out prediction since the iteration
+        before (from the initial value at t = 1), in ratings.
+    noise : mean noise variance in use.
+    e_seconds, m_seconds, evaluation_seconds : wall time.
+    """
+
+    iteration: int
+    nmae: float | None
+    nmae_se: float | None
+    mae: float | None
+    rmse: float | None
+    nmae_unprojected: float | None
+    log_likelihood: float
+    map_objective: float | None
+    penalised_objective: float | None
+    covariance_change: float | None
+    prediction_change: float | None
+    noise: float
+    e_seconds: float
+    m_seconds: float
+    evaluation_seconds: float
+
+    @property
+    def seconds(self) -> float:
+        """Wall time of the whole iteration."""
+        return self.e_seconds + self.m_seconds + self.evaluation_seconds
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON and tables."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> IterationRecord:
+        """Read what :meth:`as_dict` wrote."""
+        return cls(**values)
+
+
+class Fit:
+    """A fit in progress; immutable inputs, one current state.
+
+    Parameters
+    ----------
+    split : what to learn from and what to predict.
+    settings : defaults are filled in from the rating scale.
+    team : the threads, and the way to cancel; see :class:`Team`.
+    start : the state of an interrupted fit with the same inputs.
+    memory_limit : bytes; default see :func:`gmc_core.cost.memory_limit`.
+
+    Raises
+    ------
+    ConfigError
+        If settings and protocol have no meaning together.
+    ResourceError
+        If the fit would need more memory than allowed.
+
+    Attributes
+    ----------
+    state : the last finished iteration; stays usable after a cancel or an error.
+    predictions : (n_test,) of ``state``, unprojected.
+    """
+
+    def __init__(
+        self,
+        split: Split,
+        settings: FitSettings | None = None,
+        *,
+        team: Team | None = None,
+        start: EmState | None = None,
+        memory_limit: int | None = None,
+    ) -> None:
+        train = split.train
+        self.split = split
+        self.settings = (settings or FitSettings()).resolved(train.scale)
+        self.team = team or Team()
+        if not len(train):
+            raise ConfigError("There are no training ratings, so there is nothing to learn from.")
+        layout = Layout(
+            self.settings.signals, train.n_users, train.n_items, self.settings.block
+        )
+        if split.shown is not None and layout.kind != "rows":
+            raise ConfigError(
+                "Strong generalization predicts users who were absent from training. With "
+                f"{layout.kind} as signals a user is part of the model's coordinates, so a new "
+                "user has none. Use rows as signals, or weak generalization."
+            )
+        self.signals = Signals.of(train, layout)
+        self.cost: Cost = estimate(
+            self.signals.sizes,
+            layout.dimension,
+            self.settings.dtype,
+            threads=self.team.size,
+            objective=self.settings.objective,
+        )
+        check_memory(self.cost, memory_limit)
+        self.noise = Noise.of(
+            load_noise(self.settings.noise, train, layout), layout.dimension
+        )
+        self._shown = self.signals
+        if split.shown is not None:
+            rows = replace(layout, users=split.shown.n_users)
+            self._shown = Signals.of(split.shown, rows)
+        self._pairs = self._shown.layout.locate(split.test_users, split.test_items)
+        assert self.settings.initial is not None
+        self.state = start or initial_state(
+            self.signals, self.settings.initial, self.settings.dtype
+        )
+        self.predictions = self._predict()
+
+    def records(self) -> Iterator[IterationRecord]:
+        """Run the remaining iterations, one record each.
+
+        Raises
+        ------
+        NumericalError, Cancelled
+            See :func:`gmc_core.em.map_em`; ``state`` is the last finished iteration.
+        """
+        assert self.settings.epsilon is not None
+        steps = map_em(
+            self.signals,
+            self.state,
+            epsilon=self.settings.epsilon,
+            iterations=self.settings.iterations,
+            noise=self.noise,
+            team=self.team,
+            objective=self.settings.objective,
+            form=choose_form(self.signals.sizes, self.signals.dimension),
+        )
+        self.state = replace(self.state)  # the generator holds the only other reference
+        for step in steps:
+            began = time.perf_counter()
+            before, self.state = self.predictions, step.state
+            self.predictions = self._predict()
+            yield self._record(step, before, began)
+
+    def scores(self) -> Scores | None:
+        """Scores of the current predictions, None without hold-out."""
+        split = self.split
+        if not split.n_test:
+            return None
+        unseen = split.unseen_items | split.unseen_users
+        return score(self.predictions, split.test_values, split.train.scale, unseen)
+
+    def model(self) -> GaussianModel:
+        """The model of the current state, with the training ratings."""
+        return GaussianModel(
+            gaussian=self.state.gaussian,
+            noise=self.noise,
+            layout=self.signals.layout,
+            items=self.split.train.items,
+            item_info=self.split.train.item_info,
+            scale=self.split.train.scale,
+            ratings=self.split.train,
+            settings=self.settings,
+            iteration=self.state.iteration,
+            data_name=self.split.train.name,
+            data_sha256=self.split.train.sha256,
+            licence=self.split.train.licence,
+            citation=self.split.train.citation,
+        )
+
+    def _predict(self) -> npt.NDArray[np.float64]:
+        """Held-out predictions of the current state."""
+        weights = self.state.weights
+        if not self.split.n_test:
+            return np.zeros(0)
+        if self._shown is not self.signals:
+            weights = e_step(self._shown, self.state.gaussian, self.noise, self.team).weights
+        return predict_pairs(
+            self._shown, weights, self.state.gaussian, *self._pairs, self.team
+        )
+
+    def _record(
+        self, step: EmStep, before: npt.NDArray[np.float64], began: float
+    ) -> IterationRecord:
+        scores = self.scores()
+        change = float(np.abs(self.predictions - before).max()) if len(before) else None
+        return IterationRecord(
+            iteration=step.state.iteration,
+            nmae=scores and scores.nmae,
+            nmae_se=scores and scores.nmae_se,
+            mae=scores and scores.mae,
+            rmse=scores and scores.rmse,
+            nmae_unprojected=scores and scores.nmae_unprojected,
+            log_likelihood=step.log_likelihood,
+            map_objective=step.map_objective,
+            penalised_objective=step.penalised_objective,
+            covariance_change=step.covariance_change,
+            prediction_change=change,
+            noise=float(self.noise.variances(np.arange(self.noise.dimension)).mean()),
+            e_seconds=step.e_seconds,
+            m_seconds=step.m_seconds,
+            evaluation_seconds=time.perf_counter() - began,
+        )
+
+
+def fit(
+    split: Split,
+    settings: FitSettings | None = None,
+    *,
+    on_iteration: Callable[[IterationRecord], object] | None = None,
+    team: Team | None = None,
+) -> Fit:
+    """Run a whole fit; ``on_iteration`` sees every record.
+
+    A true value returned by ``on_iteration`` stops the fit after that iteration;
+    the result is then the model reached.
+    """
+    running = Fit(split, settings, team=team)
+    for record in running.records():
+        if on_iteration is not None and on_iteration(record):
+            break
+    return running

@@ -85,6 +85,18 @@ def test_download_with_progress_and_cache(tmp_path, server, registry, good):
     assert "no redistribution" in loaded.ratings.licence.replace("no commercial use and ", "")
 
 
+def test_a_download_is_cancelled_by_its_progress(tmp_path, server, registry):
+    url, requests = server
+
+    def cancel(done, total):
+        raise InterruptedError("cancelled")
+
+    cache = tmp_path / "cache"
+    with pytest.raises(InterruptedError):
+        datasets.fetch("ml-1m", urls=(f"{url}/good.zip",) * 2, cache=cache, progress=cancel)
+    assert requests == ["/good.zip"] and left_in(cache) == []
+
+
 def test_mirrors_are_tried_in_order(tmp_path, server, registry):
     url, requests = server
     places = tuple(f"{url}/{name}.zip" for name in ("none", "wrong", "cut", "away", "good"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
 import warnings
 
 import numpy as np
@@ -268,7 +269,10 @@ def test_report_as_json(tmp_path):
 
 @pytest.mark.realdata
 def test_real_ml1m():
-    loaded = load(real_data("ml-1m.zip"))
+    path = real_data("ml-1m.zip")
+    start = time.perf_counter()
+    loaded = load(path)
+    assert time.perf_counter() - start < 5  # about half a second; a Python parser takes 10
     ratings = loaded.ratings
     assert (len(ratings), ratings.n_users, ratings.n_items) == (1_000_209, 6_040, 3_706)
     values, counts = np.unique(ratings.values, return_counts=True)

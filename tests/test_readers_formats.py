@@ -206,6 +206,37 @@ def test_copies_without_times_use_the_position(tmp_path):
         assert cells(loaded.ratings) == {(1, 2): 4}
 
 
+@pytest.mark.parametrize(
+    ("files", "name", "line"),
+    [
+        (ML1M, "movies.dat", b"50::No genres"),
+        (ML1M, "users.dat", b"9::F::1"),
+        (ML100K, "u.item", b"9|Short|1|0"),
+        (ML100K, "u.user", b"9|33"),
+        (ML100K, "u.genre", b"Comedy"),
+        (ML_CSV, "movies.csv", b"9,A, comma,Drama"),
+        (EACHMOVIE, "movie.txt", b"9 no tab"),
+    ],
+)
+def test_a_bad_row_of_titles_or_users_names_the_line(tmp_path, files, name, line):
+    data = files.get(name, b"") + b"\n" + line + b"\n"
+    with pytest.raises(DataError) as caught:
+        load(folder(tmp_path, files | {name: data}))
+    assert caught.value.line == data.count(b"\n")
+    assert caught.value.path.endswith(name)
+    assert "Correct the line" in str(caught.value)
+
+
+def test_jester_notes_and_sheets(tmp_path):
+    text = JESTER + b"0,99,99,99,99,99\n2,99,99,99,99,1\n"
+    loaded = load(text_file(tmp_path, text, "jester-data-1.csv"), format="jester")
+    assert loaded.ratings.users.ids.tolist() == [1, 2, 3, 5]
+    assert any("1 users without any rating" in note for note in loaded.report.notes)
+    assert any("another number of ratings" in note for note in loaded.report.notes)
+    with pytest.raises(DataError, match="save it as CSV"):
+        load(text_file(tmp_path, b"\xd0\xcf", "jester-data-1.xls"), format="jester")
+
+
 @pytest.mark.parametrize("name", ["movielens-dat", "movielens-100k", "movielens-csv"])
 def test_a_value_outside_the_known_scale_names_the_line(tmp_path, name):
     key, separator = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import tarfile
 import zipfile
 
 import pytest
@@ -112,6 +113,9 @@ def test_archive_bombs_are_refused(tmp_path, monkeypatch):
     packed = text_file(tmp_path, gzip.compress(b"\n" * 1_000_000), "ratings.csv.gz")
     with pytest.raises(DataError, match="200 times its size"):
         load(packed)
+    inner = gzip.compress(b"\n" * 1_000_000)
+    with pytest.raises(DataError, match="200 times its size"):
+        load(zipped(tmp_path / "z.zip", {"ratings.csv.gz": inner}))
     monkeypatch.setattr(source, "MAX_TOTAL_BYTES", 20_000)
     path = zipped(tmp_path / "y.zip", {"a.csv": bytes(range(1, 250)) * 100})
     with pytest.raises(DataError, match="archive bombs"):
@@ -123,6 +127,23 @@ def test_gzip(tmp_path):
     assert len(load(text_file(tmp_path, packed, "mine.csv.gz")).ratings) == 2
     with pytest.raises(DataError, match="gzip file is damaged"):
         load(text_file(tmp_path, packed[:-9], "cut.csv.gz"))
+
+
+def test_gzip_inside_a_zip(tmp_path):
+    packed = gzip.compress(ML1M["ratings.dat"])
+    assert len(load(zipped(tmp_path / "x.zip", {"ratings.dat.gz": packed})).ratings) == 5
+    for cut in (packed[:-20], packed[:12] + b"x" * 20):
+        path = zipped(tmp_path / "y.zip", {"ratings.csv.gz": cut})
+        with pytest.raises(DataError, match="gzip file is"):
+            load(path)
+
+
+def test_tar_archives_are_named(tmp_path):
+    content = text_file(tmp_path, "1,2,3\n", "a.csv")
+    with tarfile.open(tmp_path / "x.tar.gz", "w:gz") as archive:
+        archive.add(content, "a.csv")
+    with pytest.raises(DataError, match="Tar archives"):
+        load(tmp_path / "x.tar.gz")
 
 
 def test_links_out_of_the_folder_are_refused(tmp_path):

@@ -8,6 +8,7 @@ is ever extracted to disk.
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import zipfile
 import zlib
@@ -195,23 +196,28 @@ def _read_file(path: Path, limit: int) -> bytes:
         with _opened(path) as file:
             data: bytes = file.read(limit)
             return data
-    packed = path.stat().st_size
+    with _opened(path) as file:
+        return _inflate(file, str(path), path.stat().st_size, limit)
+
+
+def _inflate(packed: BinaryIO, label: str, packed_bytes: int, limit: int) -> bytes:
+    """The content of a gzip stream, checked while it grows."""
     chunks, total = [], 0
     try:
-        with gzip.open(path, "rb") as stream:
+        with gzip.GzipFile(fileobj=packed) as stream:
             while chunk := stream.read(GZIP_CHUNK):
                 total += len(chunk)
-                _check_inflation(path, packed, total)
+                _check_inflation(label, packed_bytes, total)
                 chunks.append(chunk)
                 if 0 <= limit <= total:
                     break
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise DataError(
-            f"The gzip file is damaged or incomplete ({error}); get a fresh copy.", path=path
+            f"The gzip file is damaged or incomplete ({error}); get a fresh copy.", path=label
         ) from error
     data = b"".join(chunks)
     if data[257:262] == b"ustar":
-        raise DataError("Tar archives are not read; unpack it and give the folder.", path=path)
+        raise DataError("Tar archives are not read; unpack it and give the folder.", path=label)
     return data
 
 
@@ -282,19 +288,7 @@ def _zip_member(path: Path, info: zipfile.ZipInfo) -> Member:
             ) from error
         except (zipfile.BadZipFile, EOFError, OSError, ValueError, zlib.error) as error:
             raise _bad_zip(label, error) from error
-        if not zipped:
-            return data
-        try:
-            inflater = zlib.decompressobj(wbits=31)
-            inflated = inflater.decompress(data, limit if limit > 0 else MAX_TOTAL_BYTES + 1)
-        except zlib.error as error:
-            raise DataError(
-                f"The gzip file is damaged ({error}); get a fresh copy.", path=label
-            ) from error
-        _check_inflation(label, len(data), len(inflated))
-        if limit == ALL and not inflater.eof:
-            raise DataError("The gzip file is incomplete; get a fresh copy.", path=label)
-        return inflated
+        return _inflate(io.BytesIO(data), label, len(data), limit) if zipped else data
 
     pure = PurePosixPath(info.filename.replace("\\", "/"))
     return Member(label, _plain_name(pure.name), len(pure.parts) - 1, read)

@@ -1,0 +1,126 @@
+"""The command line: ``python -m gmc_core COMMAND`` or ``gmc COMMAND``.
+
+One module per group of commands. Each has ``add_parser(subparsers)``, which adds
+its commands and says with ``set_defaults(run=...)`` which function runs them; that
+function takes the parsed arguments and returns the exit code (None for 0). To add
+a group, write such a module and name it in ``MODULES``.
+
+Modules import what is slow (NumPy and all that needs it) inside their functions:
+help must come at once.
+
+Exit codes: 0 done, 1 a defect of this program, 2 something the person can mend
+(one line on stderr says what), 130 stopped with Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from gmc_core.cli.parser import Parser
+from gmc_core.errors import GmcError
+
+MODULES = (
+    "gmc_core.cli.fit",
+)  # fmt: skip
+
+DESCRIPTION = """\
+Complete a table of ratings with one Gaussian (MAP-EM; Leger, Yu and Sapiro,
+"Efficient Matrix Completion with Gaussian Models").
+"""
+EXAMPLES = """\
+a first run, on the ratings that come with this program (about 10 seconds):
+  gmc fit --data sample
+MovieLens 1M with the paper's settings, keeping the model:
+  gmc fit --data ml-1m --protocol none --model-out ml-1m.npz
+then recommend to a new user:
+  gmc recommend --model ml-1m.npz --rate "title:Toy Story=5" --rate "title:Heat=2"
+
+"gmc COMMAND --help" explains a command. Results go to stdout, progress to stderr.
+"""
+
+
+def build_parser() -> Parser:
+    """The parser with all commands of ``MODULES``."""
+    parser = Parser(
+        prog="gmc",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"gmc {_version()}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for name in MODULES:
+        importlib.import_module(name).add_parser(commands)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; never raises for bad input."""
+    _tolerate_narrow_terminals()
+    try:
+        return _run(argv)
+    except BrokenPipeError:
+        # The reader of our output (head, less) has gone; nobody is left to tell.
+        # Python would complain once more when it flushes stdout at exit.
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+        return 0
+    except KeyboardInterrupt:
+        _complain("stopped")
+        return 130
+    except GmcError as error:
+        _complain(f"error: {error}")
+        return 2
+    except MemoryError:
+        _complain(
+            "error: The memory of this machine does not suffice. Keep fewer items (--max-items), "
+            "or compute with --dtype float32."
+        )
+        return 2
+    except OSError as error:
+        if error.filename is None:
+            raise
+        _complain(f"error: {error.filename}: {error.strerror}. Check the path and its rights.")
+        return 2
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    parser = build_parser()
+    try:
+        arguments = parser.parse_args(argv)
+    except SystemExit as end:  # --help and --version
+        return int(end.code or 0)
+    if not hasattr(arguments, "run"):
+        parser.print_help()
+        return 0
+    code = arguments.run(arguments)
+    sys.stdout.flush()
+    return int(code or 0)
+
+
+def _complain(message: str) -> None:
+    sys.stdout.flush()
+    lines = str(message).splitlines() or [""]
+    print(f"gmc: {lines[0]}", *lines[1:], sep="\n", file=sys.stderr, flush=True)
+
+
+def _tolerate_narrow_terminals() -> None:
+    """Print "?" instead of failing where a terminal has no ε or é."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    for name in ("gmc-explorer", "gmc", "gmc_core"):
+        try:
+            return version(name)
+        except PackageNotFoundError:
+            continue
+    return "(not installed)"

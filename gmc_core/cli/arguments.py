@@ -1,0 +1,363 @@
+"""Arguments that several commands share, and the configuration they stand for."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+from gmc_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from gmc_core.experiment import ExperimentConfig
+
+# Written out, since importing them from where they are used would load NumPy for
+# every help text; a test compares them.
+FORMATS = (
+    "movielens-dat", "movielens-100k", "movielens-csv", "eachmovie", "jester", "delimited",
+)  # fmt: skip
+POLICIES = ("last", "first", "mean", "error")
+PROTOCOLS = ("weak", "strong", "none")
+SIGNALS = ("rows", "columns", "blocks")
+SEPARATORS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
+ROLES = ("user", "item", "rating", "timestamp", "title")
+
+
+def whole(text: str) -> int:
+    """A whole number; 5_000 and 5e3 are none."""
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
+
+
+def number(text: str) -> float:
+    """A number; the decimal sign is a point."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
+
+
+def noise(text: str) -> float | str:
+    """A variance, or the path of a .csv of variances or an .npy matrix."""
+    try:
+        return float(text)
+    except ValueError:
+        if text.endswith((".csv", ".npy")):
+            return text
+    raise argparse.ArgumentTypeError(f"{text!r} is no variance, .csv of variances or .npy matrix")
+
+
+def block(text: str) -> tuple[int, int]:
+    """Height and width of a block, written HxW."""
+    height, _, width = text.lower().partition("x")
+    if not (height.isdecimal() and width.isdecimal() and int(height) and int(width)):
+        raise argparse.ArgumentTypeError(f"{text!r} is no HEIGHTxWIDTH such as 16x16")
+    return int(height), int(width)
+
+
+def scale(text: str) -> tuple[float, float, float | str | None]:
+    """LOW,HIGH or LOW,HIGH,STEP; STEP may be "continuous"."""
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) not in (2, 3):
+        raise argparse.ArgumentTypeError(f"{text!r} is no LOW,HIGH[,STEP] such as 0.5,5,0.5")
+    step: float | str | None = None
+    if len(parts) == 3:
+        step = parts[2] if parts[2] == "continuous" else number(parts[2])
+    return number(parts[0]), number(parts[1]), step
+
+
+def columns(text: str) -> dict[str, str | int]:
+    """ROLE=COLUMN,…; a column is a name, or a number counted from 1."""
+    found: dict[str, str | int] = {}
+    for part in text.split(","):
+        role, equals, column = (piece.strip() for piece in part.partition("="))
+        if role not in ROLES or not equals or not column or column == "0":
+            raise argparse.ArgumentTypeError(
+                f"{part.strip()!r} is no ROLE=COLUMN; roles are {', '.join(ROLES)}, and a column "
+                "is its name or its number from 1"
+            )
+        found[role] = int(column) - 1 if column.isdecimal() else column
+    return found
+
+
+def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
+    """How to read the person's own file; what is not given is found."""
+    group = parser.add_argument_group(
+        "reading your own files (all of this is found from the file unless given)"
+    )
+    group.add_argument("--format", choices=FORMATS, metavar="NAME", help=" | ".join(FORMATS))
+    group.add_argument(
+        "--separator",
+        metavar="CHAR",
+        help="between columns: a character, '::', tab, comma, semicolon, pipe or whitespace",
+    )
+    group.add_argument(
+        "--header",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="whether the first line holds the columns' names",
+    )
+    group.add_argument(
+        "--columns",
+        type=columns,
+        metavar="ROLE=COLUMN,…",
+        help=f"which column is what, by name or number from 1; roles: {', '.join(ROLES)}",
+    )
+    group.add_argument(
+        "--decimal", choices=(".", ","), metavar="SIGN", help="decimal sign of the ratings: . or ,"
+    )
+    group.add_argument("--encoding", metavar="NAME", help="such as utf-8 or cp1252")
+    group.add_argument(
+        "--scale",
+        type=scale,
+        metavar="LOW,HIGH[,STEP]",
+        help="rating scale, such as 0.5,5,0.5 or 1,5; STEP may be 'continuous'. With a negative "
+        "LOW write --scale=-10,10,continuous",
+    )
+    group.add_argument(
+        "--duplicates",
+        choices=POLICIES,
+        help="which of several ratings of one item by one user counts (default: last)",
+    )
+
+
+def reading_from_arguments(args: argparse.Namespace) -> dict[str, Any]:
+    """The reading options given, as ``ExperimentConfig.reading`` takes them."""
+    reading: dict[str, Any] = {}
+    for name in ("format", "duplicates", "header", "decimal", "encoding"):
+        value = getattr(args, name, None)
+        if value is not None:
+            reading[name] = value
+    if args.separator is not None:
+        reading["separator"] = SEPARATORS.get(args.separator, args.separator)
+    if args.columns is not None:
+        reading.update(args.columns)
+    if args.scale is not None:
+        reading["low"], reading["high"], step = args.scale
+        if step is not None:
+            reading["step"] = step
+    detailed = set(reading) - {"format", "duplicates"}
+    if detailed and reading.get("format") not in (None, "delimited"):
+        raise ConfigError(
+            f"The format {reading['format']} has a fixed layout; leave out --format, or the options "
+            "that describe a file's columns."
+        )
+    return reading
+
+
+def add_experiment_arguments(
+    parser: argparse.ArgumentParser, *, skip: Collection[str] = ()
+) -> None:
+    """All that decides an experiment's figures.
+
+    skip : destinations ("epsilon", "iterations", …) that the command defines
+        itself, such as a list where this has one value.
+    """
+
+    def add(group: argparse._ArgumentGroup, flag: str, **options: Any) -> None:
+        if flag.removeprefix("--").replace("-", "_") not in skip:
+            group.add_argument(flag, **options)
+
+    data = parser.add_argument_group("data")
+    add(
+        data,
+        "--data",
+        metavar="NAME|PATH",
+        help="a named data set (gmc data list), or a file, zip or folder (default: sample)",
+    )
+    add(data, "--train", metavar="FILE", help="CSV user,item,rating to learn from, as it is")
+    add(data, "--test", metavar="FILE", help="CSV user,item,rating to predict, with --train")
+    add(
+        data,
+        "--min-user-ratings",
+        type=whole,
+        metavar="N",
+        help="leave out users with fewer ratings (default: 20, the paper's)",
+    )
+    add(
+        data,
+        "--min-item-ratings",
+        type=whole,
+        metavar="N",
+        help="then leave out items with fewer ratings (default: 2, the paper's)",
+    )
+    add(
+        data,
+        "--max-items",
+        type=whole,
+        metavar="N",
+        help="keep only the N most rated items; memory grows with N squared",
+    )
+    protocol = parser.add_argument_group("protocol")
+    add(
+        protocol,
+        "--protocol",
+        choices=PROTOCOLS,
+        help="weak: predict a held-out rating of each training user (default); strong: of users "
+        "absent from training; none: train on everything, measure nothing",
+    )
+    add(protocol, "--seed", type=whole, default=0, metavar="N", help="of the splits (default: 0)")
+    add(
+        protocol,
+        "--repetitions",
+        type=whole,
+        default=1,
+        metavar="N",
+        help="average over N splits with seeds SEED, SEED+1, … (default: 1; the paper: 3)",
+    )
+    add(
+        protocol,
+        "--weak-users",
+        type=whole,
+        metavar="N",
+        help="training users (default: the paper's number, scaled to the data)",
+    )
+    add(protocol, "--strong-users", type=whole, metavar="N", help="novel users, strong only")
+    model = parser.add_argument_group("model")
+    add(
+        model,
+        "--epsilon",
+        type=number,
+        metavar="E",
+        help="added to the covariance's diagonal (default: 0.3, scaled to the rating scale)",
+    )
+    add(
+        model,
+        "--iterations",
+        type=whole,
+        default=10,
+        metavar="L",
+        help="of MAP-EM; 0 predicts the initial value (default: 10)",
+    )
+    add(
+        model,
+        "--noise",
+        type=noise,
+        default=0.0,
+        metavar="VARIANCE|FILE",
+        help="noise of a rating: a variance, a .csv of item,variance lines, or an .npy matrix "
+        "(default: 0)",
+    )
+    add(
+        model,
+        "--init",
+        type=number,
+        metavar="VALUE",
+        help="initial value of unknown ratings (default: 3 on star scales, else the midpoint)",
+    )
+    add(
+        model,
+        "--signals",
+        choices=SIGNALS,
+        default="rows",
+        help="what one draw of the Gaussian is: a row (user; default), a column (item), or a block",
+    )
+    add(model, "--block", type=block, metavar="HxW", help="size of a block (default: 16x16)")
+    add(
+        model,
+        "--dtype",
+        choices=("float64", "float32"),
+        default="float64",
+        help="precision; float32 halves the memory (default: float64)",
+    )
+    add(
+        model,
+        "--objective",
+        action="store_true",
+        help="also compute the paper's MAP objective at every iteration (slower)",
+    )
+    add_reading_arguments(parser)
+
+
+def add_resource_arguments(parser: argparse.ArgumentParser) -> None:
+    """How much of the machine to use; no influence on the figures."""
+    group = parser.add_argument_group("this machine")
+    group.add_argument(
+        "--threads", type=whole, metavar="N", help="cores to use (default: all, or GMC_THREADS)"
+    )
+    group.add_argument(
+        "--memory-limit",
+        type=number,
+        metavar="GB",
+        help="refuse a fit that needs more (default: 80 %% of the free memory)",
+    )
+
+
+def memory_limit_from_arguments(args: argparse.Namespace) -> int | None:
+    """``--memory-limit`` in bytes."""
+    if args.memory_limit is None:
+        return None
+    if not 0 < args.memory_limit < 1e9:
+        raise ConfigError(f"--memory-limit is a number of gigabytes, not {args.memory_limit}.")
+    return int(args.memory_limit * 1e9)
+
+
+def config_from_arguments(args: argparse.Namespace, **fit: Any) -> ExperimentConfig:
+    """The experiment that the arguments describe.
+
+    fit : settings of the fit that replace those of the arguments, for commands
+        that skipped some in :func:`add_experiment_arguments`.
+
+    Raises
+    ------
+    ConfigError
+        If values have no meaning, alone or together.
+    """
+    from gmc_core.experiment import ExperimentConfig
+    from gmc_core.filters import Filter
+    from gmc_core.settings import FitSettings
+
+    pair = args.train is not None or args.test is not None
+    if pair:
+        _refuse_with_pair(args)
+    if args.block is not None and args.signals != "blocks":
+        raise ConfigError("--block is the size of blocks; it needs --signals blocks.")
+    thresholds = {
+        name: getattr(args, name)
+        for name in ("min_user_ratings", "min_item_ratings", "max_items")
+        if getattr(args, name) is not None
+    }
+    settings: dict[str, Any] = {
+        "epsilon": getattr(args, "epsilon", None),
+        "iterations": getattr(args, "iterations", 10),
+        "noise": getattr(args, "noise", 0.0),
+        "initial": getattr(args, "init", None),
+        "signals": args.signals,
+        "dtype": args.dtype,
+        "objective": args.objective,
+    }
+    if args.block is not None:
+        settings["block"] = args.block
+    return ExperimentConfig(
+        data="" if pair else (args.data or "sample"),
+        reading=reading_from_arguments(args),
+        protocol="pair" if pair else (args.protocol or "weak"),
+        train_file=args.train,
+        test_file=args.test,
+        filter=Filter(**thresholds),
+        weak_users=args.weak_users,
+        strong_users=args.strong_users,
+        seed=args.seed,
+        repetitions=args.repetitions,
+        fit=FitSettings(**{**settings, **fit}),
+    )
+
+
+def _refuse_with_pair(args: argparse.Namespace) -> None:
+    """--train and --test are taken as they are, so nothing else may choose ratings."""
+    if args.train is None or args.test is None:
+        raise ConfigError("--train and --test belong together; give both.")
+    names = (
+        "data", "protocol", "min_user_ratings", "min_item_ratings", "max_items", "weak_users",
+        "strong_users",
+    )  # fmt: skip
+    for name in names:
+        if getattr(args, name) is not None:
+            flag = "--" + name.replace("_", "-")
+            raise ConfigError(
+                f"--train and --test are taken as they are, so {flag} has no meaning with them."
+            )
+    if args.repetitions != 1:
+        raise ConfigError("--train and --test are one split; leave out --repetitions.")

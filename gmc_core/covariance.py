@@ -1,10 +1,13 @@
-"""The covariance Σ of the signals, dense or as a factor, behind one interface."""
+"""The covariance Σ of the signals, dense or as a factor, with the same methods.
+
+``dimension`` is N and ``dtype`` the working precision. ``diagonal`` and
+``submatrix`` answer in float64, ``rows`` and ``dot`` in the working precision.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,35 +17,6 @@ from gmc_core.errors import NumericalError
 from gmc_core.linalg.threads import Team
 
 FloatArray = npt.NDArray[np.floating]
-
-
-class Covariance(Protocol):
-    """What the E-step, the predictions and the pages ask of Σ (N × N)."""
-
-    @property
-    def dimension(self) -> int:
-        """N."""
-
-    @property
-    def dtype(self) -> np.dtype:
-        """float64 or float32, the working precision."""
-
-    def diagonal(self) -> npt.NDArray[np.float64]:
-        """(N,) variances."""
-
-    def submatrix(self, rows: npt.NDArray[np.integer], columns: npt.NDArray[np.integer]) -> (
-        npt.NDArray[np.float64]
-    ):
-        """Σ[rows, columns] as a dense matrix."""
-
-    def rows(self, coordinates: npt.NDArray[np.integer]) -> FloatArray:
-        """Σ[coordinates, :]."""
-
-    def dot(self, vectors: FloatArray) -> FloatArray:
-        """Σ v for a vector (N,) or the columns of a matrix (N, k)."""
-
-    def log_det_and_trace_inverse(self, team: Team) -> tuple[float, float]:
-        """log|Σ| and tr Σ⁻¹, from one Cholesky factorization in float64."""
 
 
 def _log_det_and_trace_inverse(matrix: npt.NDArray[np.float64]) -> tuple[float, float]:
@@ -170,3 +144,6 @@ class FactoredCovariance:
             log_det, trace = _log_det_and_trace_inverse(self.gram + eps * np.eye(rank))
         more = self.dimension - rank
         return log_det + more * float(np.log(eps)), trace + more / eps
+
+
+Covariance = DenseCovariance | FactoredCovariance

@@ -110,9 +110,7 @@ def map_em(
         iteration = state.iteration + 1
         try:
             began = time.perf_counter()
-            gaussian, change = m_step(
-                signals, state.weights, state.gaussian, epsilon, form, team
-            )
+            gaussian, change = m_step(signals, state.weights, state.gaussian, epsilon, form, team)
             state = EmState(iteration, gaussian, state.weights[:0])  # frees the old Σ
             between = time.perf_counter()
             estimates = e_step(signals, gaussian, noise, team)

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from gmc_core.covariance import DenseCovariance, FactoredCovariance
+from gmc_core.covariance import Covariance, DenseCovariance, FactoredCovariance
 from gmc_core.errors import NumericalError
 from gmc_core.gaussian import Gaussian
 from gmc_core.linalg import lapack, solve
-from gmc_core.linalg.products import pair_products
+from gmc_core.linalg.products import TILE_VECTORS, pair_products, sparse_times_symmetric
 from gmc_core.linalg.threads import Team, spans
 from gmc_core.linalg.vectors import lanes as lanes_of
 from gmc_core.noise import FULL, Noise
@@ -65,7 +65,7 @@ def e_step(signals: Signals, gaussian: Gaussian, noise: Noise, team: Team) -> Es
 def solve_systems(
     signals: Signals,
     residuals: npt.NDArray[np.float64],
-    covariance: DenseCovariance | FactoredCovariance,
+    covariance: Covariance,
     noise: Noise,
     team: Team,
 ) -> Estimates:
@@ -95,7 +95,9 @@ def solve_systems(
 
         def factored(batch: npt.NDArray[np.int64], space: tuple[np.ndarray, np.ndarray]) -> None:
             check(
-                solve.solve_factored(batch, *system, factor, epsilon, *output, *space, flags, scalars)
+                solve.solve_factored(
+                    batch, *system, factor, epsilon, *output, *space, flags, scalars
+                )
             )
 
         team.run(
@@ -122,9 +124,7 @@ def solve_systems(
         team.run(
             dense,
             [(False, batch) for batch in large] + [(True, batch) for batch in small],
-            lambda: np.empty(
-                max(largest**2 if split else 0, lanes * widest * (widest + 2)), dtype
-            ),
+            lambda: np.empty(max(largest**2 if split else 0, lanes * widest * (widest + 2)), dtype),
         )
     return Estimates(weights, forms[:, 0].copy(), forms[:, 1].copy())
 
@@ -195,3 +195,29 @@ def predict_pairs(
         row = covariance.submatrix(np.array([coordinate]), signals.indices[own])[0]
         products[pair] = row @ weights[own].astype(np.float64)
     return result + products
+
+
+def deviations(
+    signals: Signals,
+    weights: npt.NDArray[np.floating],
+    matrix: npt.NDArray[np.floating],
+    start: int,
+    stop: int,
+    out: npt.NDArray[np.floating],
+    team: Team,
+) -> None:
+    """Whole estimates of signals start..stop, less the mean: out ← rows of F = A Σ.
+
+    matrix : Σ, dense (N, N). out : (stop - start, N) in its precision, written.
+    """
+    size, dtype = len(matrix), matrix.dtype
+    lanes = lanes_of(dtype.itemsize)
+    width = lanes * TILE_VECTORS
+
+    def tile(columns: tuple[int, int], space: np.ndarray) -> None:
+        sparse_times_symmetric(
+            start, stop, signals.indptr, signals.indices, weights, matrix, columns[0],
+            lanes, space, out,
+        )  # fmt: skip
+
+    team.run(tile, spans(size, width), lambda: np.zeros(size * width, dtype))

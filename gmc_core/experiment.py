@@ -62,9 +62,7 @@ class ExperimentConfig:
 
     def __post_init__(self) -> None:
         if self.protocol not in PROTOCOLS:
-            raise ConfigError(
-                f"The protocol is {', '.join(PROTOCOLS)}, not {self.protocol!r}."
-            )
+            raise ConfigError(f"The protocol is {', '.join(PROTOCOLS)}, not {self.protocol!r}.")
         if (self.protocol == "pair") != (self.train_file is not None):
             raise ConfigError("A training file and a test file belong together; give both.")
         if self.protocol == "pair" and self.test_file is None:
@@ -160,7 +158,7 @@ def prepare(config: ExperimentConfig, ratings: Ratings | None = None) -> Prepare
 
 
 def _reading(reading: dict[str, Any]) -> dict[str, Any]:
-    keywords = {key: reading[key] for key in ("format", "duplicates") if key in reading}
+    keywords = {key: value for key, value in reading.items() if key in ("format", "duplicates")}
     options = {key: value for key, value in reading.items() if key not in keywords}
     return {**keywords, "options": DelimitedOptions(**options)} if options else keywords
 

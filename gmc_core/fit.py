@@ -1,9 +1,9 @@
 """One fit on one split: MAP-EM with held-out evaluation after every iteration.
 
-    fit = Fit(split, FitSettings(epsilon=0.3))
-    for record in fit.records():      # the caller owns progress and stopping
-        print(record.iteration, record.nmae)
-    model = fit.model()
+fit = Fit(split, FitSettings(epsilon=0.3))
+for record in fit.records():      # the caller owns progress and stopping
+    print(record.iteration, record.nmae)
+model = fit.model()
 """
 
 from __future__ import annotations
@@ -115,9 +115,7 @@ class Fit:
         self.team = team or Team()
         if not len(train):
             raise ConfigError("There are no training ratings, so there is nothing to learn from.")
-        layout = Layout(
-            self.settings.signals, train.n_users, train.n_items, self.settings.block
-        )
+        layout = Layout(self.settings.signals, train.n_users, train.n_items, self.settings.block)
         if split.shown is not None and layout.kind != "rows":
             raise ConfigError(
                 "Strong generalization predicts users who were absent from training. With "
@@ -133,9 +131,7 @@ class Fit:
             objective=self.settings.objective,
         )
         check_memory(self.cost, memory_limit)
-        self.noise = Noise.of(
-            load_noise(self.settings.noise, train, layout), layout.dimension
-        )
+        self.noise = Noise.of(load_noise(self.settings.noise, train, layout), layout.dimension)
         self._shown = self.signals
         if split.shown is not None:
             rows = replace(layout, users=split.shown.n_users)
@@ -206,9 +202,7 @@ class Fit:
             return np.zeros(0)
         if self._shown is not self.signals:
             weights = e_step(self._shown, self.state.gaussian, self.noise, self.team).weights
-        return predict_pairs(
-            self._shown, weights, self.state.gaussian, *self._pairs, self.team
-        )
+        return predict_pairs(self._shown, weights, self.state.gaussian, *self._pairs, self.team)
 
     def _record(
         self, step: EmStep, before: npt.NDArray[np.float64], began: float
@@ -217,11 +211,11 @@ class Fit:
         change = float(np.abs(self.predictions - before).max()) if len(before) else None
         return IterationRecord(
             iteration=step.state.iteration,
-            nmae=scores and scores.nmae,
-            nmae_se=scores and scores.nmae_se,
-            mae=scores and scores.mae,
-            rmse=scores and scores.rmse,
-            nmae_unprojected=scores and scores.nmae_unprojected,
+            nmae=None if scores is None else scores.nmae,
+            nmae_se=None if scores is None else scores.nmae_se,
+            mae=None if scores is None else scores.mae,
+            rmse=None if scores is None else scores.rmse,
+            nmae_unprojected=None if scores is None else scores.nmae_unprojected,
             log_likelihood=step.log_likelihood,
             map_objective=step.map_objective,
             penalised_objective=step.penalised_objective,

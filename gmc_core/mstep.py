@@ -17,10 +17,10 @@ from scipy import sparse
 from scipy.linalg import blas
 
 from gmc_core.covariance import DenseCovariance, FactoredCovariance
+from gmc_core.estep import deviations
 from gmc_core.gaussian import Gaussian
 from gmc_core.linalg import products
 from gmc_core.linalg.threads import Team, spans
-from gmc_core.linalg.vectors import lanes as lanes_of
 from gmc_core.signals import Signals
 
 Form = Literal["product", "congruence", "factor"]
@@ -82,17 +82,17 @@ def m_step(
     if form == "factor":
         return _factor(signals, weights, gaussian, epsilon, team)
     old = gaussian.covariance
-    first = isinstance(old, FactoredCovariance)
+    matrix = old.matrix if isinstance(old, DenseCovariance) else None
     sums = np.bincount(signals.indices, weights=weights, minlength=signals.dimension)
     with team.whole():
         shift = old.dot((sums / signals.count).astype(old.dtype)).astype(np.float64)
-    if first:
+    if matrix is None:  # from the initial state, Σ = Id
         moment = _outer_sum(signals, weights, team)
     elif form == "product":
-        moment = _product(signals, weights, old.matrix, team)
+        moment = _product(signals, weights, matrix, team)
     else:
-        moment = _congruence(signals, weights, old.matrix, team)
-    change = _finish(moment, None if first else old.matrix, shift, epsilon, team)
+        moment = _congruence(signals, weights, matrix, team)
+    change = _finish(moment, matrix, shift, epsilon, team)
     return Gaussian(gaussian.mean + shift, DenseCovariance(moment)), change
 
 
@@ -120,25 +120,14 @@ def _product(
     """Lower triangle of FᵀF / M with F = A Σ in blocks of rows."""
     size, dtype = len(matrix), matrix.dtype
     syrk = blas.dsyrk if dtype == np.float64 else blas.ssyrk
-    lanes = lanes_of(dtype.itemsize)
-    width = lanes * products.TILE_VECTORS
     moment = np.zeros((size, size), dtype)
     block = np.empty((block_rows(signals.count, size), size), dtype)
     for start, stop in spans(signals.count, len(block)):
         rows = block[: stop - start]
-
-        def tile(columns: tuple[int, int], space: np.ndarray) -> None:
-            products.sparse_times_symmetric(
-                start, stop, signals.indptr, signals.indices, weights, matrix, columns[0],
-                lanes, space, rows,
-            )  # fmt: skip
-
-        team.run(tile, spans(size, width), lambda: np.zeros(size * width, dtype))
+        deviations(signals, weights, matrix, start, stop, rows, team)
         with team.whole():
             # Row-major lower is column-major upper: no copy is made.
-            syrk(
-                1 / signals.count, rows.T, beta=1, c=moment.T, trans=0, lower=0, overwrite_c=1
-            )
+            syrk(1 / signals.count, rows.T, beta=1, c=moment.T, trans=0, lower=0, overwrite_c=1)
     return moment
 
 
@@ -202,6 +191,7 @@ def _factor(
 ) -> tuple[Gaussian, float | None]:
     """The form that keeps Σ = X Xᵀ + ε Id with X (N × M) = (F - mean)ᵀ / √M."""
     old = gaussian.covariance
+    assert isinstance(old, FactoredCovariance)
     dtype = old.dtype
     rows = np.repeat(np.arange(signals.count), signals.sizes)
     with team.whole():

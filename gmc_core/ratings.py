@@ -41,9 +41,7 @@ class RatingScale:
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.low) and np.isfinite(self.high)):
-            raise ConfigError(
-                f"A rating scale needs finite ends, not {self.low}..{self.high}."
-            )
+            raise ConfigError(f"A rating scale needs finite ends, not {self.low}..{self.high}.")
         if self.high < self.low:
             raise ConfigError(
                 f"A rating scale runs from low to high; {self.low}..{self.high} does not."
@@ -187,8 +185,8 @@ class Vocabulary:
             kind = "whole numbers" if self.are_integers else "text"
             example = f", such as {self.ids[0]}" if len(self.ids) else ""
             raise UnknownIdError(
-                f"There is no {self.kind} {str(value)!r} among the {len(self):,} {self.kind}s of this "
-                f"data; their ids are {kind}{example}."
+                f"There is no {self.kind} {str(value)!r} among the {len(self):,} {self.kind}s of "
+                f"this data; their ids are {kind}{example}."
             )
         return found
 
@@ -305,8 +303,7 @@ class Ratings:
             where = int(np.flatnonzero(same)[0])
             user, item = users.ids[rows[where]], items.ids[columns[where]]
             raise DataError(
-                f"User {user} has rated item {item} "
-                "more than once; keep one of the ratings."
+                f"User {user} has rated item {item} more than once; keep one of the ratings."
             )
         counts = np.bincount(rows, minlength=len(users))
         return cls(

@@ -53,9 +53,7 @@ class FitSettings:
             raise ConfigError(
                 f"The number of iterations must lie in 0..{MAX_ITERATIONS}, not {self.iterations}."
             )
-        if not isinstance(self.noise, str) and not (
-            self.noise >= 0 and math.isfinite(self.noise)
-        ):
+        if not isinstance(self.noise, str) and not (self.noise >= 0 and math.isfinite(self.noise)):
             raise ConfigError(f"The noise variance must be at least 0, not {self.noise}.")
         if self.initial is not None and not math.isfinite(self.initial):
             raise ConfigError(f"The initial value must be finite, not {self.initial}.")

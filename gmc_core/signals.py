@@ -72,14 +72,14 @@ class Layout:
         self, users: npt.NDArray[np.integer], items: npt.NDArray[np.integer]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Signal and coordinate of each (user, item) position."""
-        users, items = np.asarray(users, np.int64), np.asarray(items, np.int64)
+        row, column = users.astype(np.int64), items.astype(np.int64)
         if self.kind == "rows":
-            return users, items
+            return row, column
         if self.kind == "columns":
-            return items, users
+            return column, row
         height, width = self.block
-        signals = users // height * self._blocks_per_row + items // width
-        return signals, users % height * width + items % width
+        signals = row // height * self._blocks_per_row + column // width
+        return signals, row % height * width + column % width
 
 
 @dataclass(frozen=True, eq=False)

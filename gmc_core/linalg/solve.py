@@ -101,8 +101,20 @@ def solve_large(  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def solve_factored(  # type: ignore[no-untyped-def]
-    batch, indptr, indices, residuals, factor, epsilon, noise, kind, weights, forms, work, rows,
-    flags, scalars,
+    batch,
+    indptr,
+    indices,
+    residuals,
+    factor,
+    epsilon,
+    noise,
+    kind,
+    weights,
+    forms,
+    work,
+    rows,
+    flags,
+    scalars,
 ):
     """As :func:`solve_large` for Σ = factor factorᵀ + ε Id, which is never formed.
 

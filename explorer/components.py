@@ -1,0 +1,144 @@
+"""The building blocks of every page: header, cards, charts, downloads, errors."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import Any
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from explorer.places import home_folder
+from gmc_core.errors import GmcError
+
+LOG_BYTES = 1_000_000
+
+# What the toolbar of a chart offers; SVG keeps text sharp in a slide.
+_CHART_CONFIG = {
+    "displaylogo": False,
+    "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],
+    "toImageButtonOptions": {"format": "svg"},
+}
+
+
+def page_header(title: str, lead: str, formula: str | None = None) -> None:
+    """A page's title and its one-sentence purpose, with the formula it is about."""
+    st.title(title, anchor=False)
+    st.markdown(lead)
+    if formula:
+        st.latex(formula)
+
+
+def empty_state(
+    text: str, page: str, label: str, *, icon: str = ":material/arrow_forward:"
+) -> None:
+    """Say why there is nothing to see, and link the next step.
+
+    Parameters
+    ----------
+    text : a sentence.
+    page : file of the page that helps, such as ``"pages/fit.py"``.
+    label : of the link.
+    """
+    with st.container(border=True):
+        st.markdown(text)
+        st.page_link(page, label=label, icon=icon)
+
+
+@contextmanager
+def guard() -> Iterator[None]:
+    """Turn errors into sentences; as ``with guard():`` or as a decorator.
+
+    A ``GmcError`` is shown as it is. Anything else is a defect: the visitor sees an
+    error number, and the traceback goes to the log file under that number.
+    """
+    try:
+        yield
+    except GmcError as error:
+        st.error(escape(str(error)), icon=":material/error:")
+    except Exception:
+        number = secrets.token_hex(4)
+        _logger().exception("error %s", number)
+        st.error(
+            f"Sorry, this part of the page failed through a mistake of the program (error "
+            f"{number}). Your data and runs are safe. Reload the page; if it happens again, "
+            f"report the number with the file `{log_file()}`.",
+            icon=":material/bug_report:",
+        )
+
+
+def log_file() -> Path:
+    """Where unexpected errors are written."""
+    return home_folder() / "logs" / "dashboard.log"
+
+
+def _logger() -> logging.Logger:
+    logger = logging.getLogger("explorer.errors")
+    target = log_file()
+    current = [h for h in logger.handlers if isinstance(h, RotatingFileHandler)]
+    if not any(Path(handler.baseFilename) == target for handler in current):
+        for handler in current:
+            logger.removeHandler(handler)
+            handler.close()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handler = RotatingFileHandler(target, maxBytes=LOG_BYTES, backupCount=2, encoding="utf-8")
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        logger.addHandler(handler)
+        logger.propagate = False
+    return logger
+
+
+def escape(text: str) -> str:
+    """Text that Markdown shows as it is: names of files and titles hold ``_``, ``*``, ``$``."""
+    for sign in "\\`*_{}[]<>#$~|":
+        text = text.replace(sign, f"\\{sign}")
+    return text.replace("\n", "  \n").replace(":material", "\\:material")
+
+
+def chart(
+    fig: go.Figure, alt: str, *, key: str, config: dict[str, Any] | None = None, **options: Any
+) -> Any:
+    """Draw a figure with its text twin.
+
+    Parameters
+    ----------
+    alt : what the chart shows, with its numbers, for those who cannot see it.
+    key : stable over reruns, so that the chart keeps its place and zoom.
+    options : of ``st.plotly_chart``.
+    """
+    # theme=None: `style` has set every colour already, for the theme in use.
+    return st.plotly_chart(
+        fig, key=key, alt=alt, theme=None, config={**_CHART_CONFIG, **(config or {})}, **options
+    )
+
+
+def number_row(numbers: Sequence[tuple[str, str] | tuple[str, str, str]]) -> None:
+    """A row of cards: (label, value) or (label, value, help)."""
+    with st.container(horizontal=True, gap="small"):
+        for label, value, *help_text in numbers:
+            st.metric(label, value, border=True, help=help_text[0] if help_text else None)
+
+
+def download(
+    label: str, data: Callable[[], str | bytes] | str | bytes, name: str, mime: str, **options: Any
+) -> None:
+    """A button whose file is made when it is clicked."""
+    st.download_button(
+        label,
+        data,
+        file_name=name,
+        mime=mime,
+        on_click="ignore",
+        icon=":material/download:",
+        **options,
+    )
+
+
+def fact(text: str) -> None:
+    """A short remark that explains a number or a choice."""
+    st.caption(text)

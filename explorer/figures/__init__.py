@@ -1,0 +1,1 @@
+"""Figures as functions: numbers in, a plotly figure out, no Streamlit inside."""

@@ -1,0 +1,6 @@
+"""The Covariance page; to be written."""
+
+import streamlit as st
+
+st.title("Covariance", anchor=False)
+st.page_link("pages/data.py", label="Choose data", icon=":material/arrow_forward:")

@@ -1,0 +1,6 @@
+"""The Home page; to be written."""
+
+import streamlit as st
+
+st.title("Home", anchor=False)
+st.page_link("pages/data.py", label="Choose data", icon=":material/arrow_forward:")

@@ -1,0 +1,6 @@
+"""The Results page; to be written."""
+
+import streamlit as st
+
+st.title("Results", anchor=False)
+st.page_link("pages/data.py", label="Choose data", icon=":material/arrow_forward:")

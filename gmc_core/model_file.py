@@ -1,0 +1,278 @@
+"""Saving and loading a fitted model: one .npz file, without pickle.
+
+See :mod:`gmc_core.array_archive` for the file; this module says what is in it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gmc_core import array_archive
+from gmc_core.array_archive import Arrays
+from gmc_core.covariance import DenseCovariance, FactoredCovariance
+from gmc_core.errors import ConfigError, GmcError, ModelFileError
+from gmc_core.gaussian import Gaussian
+from gmc_core.model import GaussianModel
+from gmc_core.noise import FULL, NONE, PER_COORDINATE, SCALAR, Noise
+from gmc_core.ratings import ItemInfo, Ratings, RatingScale, Vocabulary, frozen
+from gmc_core.settings import FitSettings
+from gmc_core.signals import Layout
+
+FORMAT = "gaussian matrix completion model"
+FORMAT_VERSION = 1
+PATHLIKE = str | os.PathLike[str]
+
+
+def save_model(model: GaussianModel, path: PATHLIKE, *, with_ratings: bool = True) -> Path:
+    """Write a model to ``path``, completely or not at all.
+
+    Parameters
+    ----------
+    with_ratings : also store the training ratings with the users' ids, which the
+        model needs to predict and recommend to the users it was trained on. They
+        stay under the licence of the data. Without, the model only folds in.
+
+    Raises
+    ------
+    ConfigError
+        If the model could do nothing without its ratings (signals are not rows).
+    ModelFileError
+        If the file cannot be written.
+    """
+    if not with_ratings and not model.folds_in:
+        raise ConfigError(
+            f"A model with {model.layout.kind} as signals cannot fold in new users, so it could "
+            "predict nothing without its ratings; save it with them."
+        )
+    header, arrays = _describe(model, model.ratings if with_ratings else None)
+    path = Path(path)
+    array_archive.write(path, FORMAT, FORMAT_VERSION, header, arrays)
+    return path
+
+
+def load_model(path: PATHLIKE) -> GaussianModel:
+    """Read what :func:`save_model` wrote, exactly.
+
+    Raises
+    ------
+    ModelFileError
+        If there is no such file, or it is damaged, foreign or of a newer version.
+    """
+    path = Path(path)
+    try:
+        return _rebuild(*array_archive.read(path, FORMAT, FORMAT_VERSION))
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {error}") from error.__cause__
+    except (GmcError, LookupError, TypeError, ValueError, AttributeError) as error:
+        raise ModelFileError(
+            f"{path}: The parts of this model do not fit together ({error}). Save it again."
+        ) from error
+
+
+# The model as plain values and arrays -------------------------------------------
+
+
+def _describe(model: GaussianModel, ratings: Ratings | None) -> tuple[dict[str, Any], Arrays]:
+    arrays: Arrays = {
+        "mean": model.gaussian.mean,
+        "noise": model.noise.array,
+        "years": np.asarray(model.item_info.years, dtype=np.float64),
+    }
+    covariance = model.gaussian.covariance
+    header: dict[str, Any] = {
+        "package_version": package_version(),
+        "settings": model.settings.as_dict(),
+        "iteration": model.iteration,
+        "layout": {
+            "kind": model.layout.kind,
+            "users": model.layout.users,
+            "items": model.layout.items,
+            "block": list(model.layout.block),
+        },
+        "scale": [model.scale.low, model.scale.high, model.scale.step],
+        "noise": model.noise.kind,
+        "data": {
+            "name": model.data_name,
+            "sha256": model.data_sha256,
+            "licence": model.licence,
+            "citation": model.citation,
+        },
+        "items": _ids(model.items, "item_ids", arrays),
+        "titles": list(model.item_info.titles),
+        "genres": [list(genres) for genres in model.item_info.genres],
+        "ratings": None,
+    }
+    if isinstance(covariance, FactoredCovariance):
+        arrays["factor"] = covariance.factor
+        header["covariance"] = {"epsilon": covariance.epsilon, "initial": covariance.initial}
+    else:
+        assert isinstance(covariance, DenseCovariance)
+        arrays["covariance"] = covariance.matrix
+        header["covariance"] = {}
+    if ratings is not None:
+        arrays |= {"indptr": ratings.indptr, "indices": ratings.indices, "values": ratings.values}
+        header["ratings"] = {
+            "users": _ids(ratings.users, "user_ids", arrays),
+            "user_info": _columns(ratings, arrays),
+        }
+    return header, arrays
+
+
+def _ids(vocabulary: Vocabulary, name: str, arrays: Arrays) -> list[str] | None:
+    """Integer ids become an array; strings are returned, for the header."""
+    if vocabulary.are_integers:
+        arrays[name] = vocabulary.ids
+        return None
+    return [str(value) for value in vocabulary.ids]
+
+
+def _columns(ratings: Ratings, arrays: Arrays) -> list[dict[str, Any]]:
+    """User attributes: numbers become arrays, anything else is listed in the header."""
+    described = []
+    for index, (name, column) in enumerate(ratings.user_info.items()):
+        entry: dict[str, Any] = {"name": name}
+        if array_archive.little_endian(column).dtype.str in array_archive.DTYPES:
+            entry["array"] = f"user_info_{index}"
+            arrays[entry["array"]] = column
+        else:
+            entry["dtype"] = column.dtype.str
+            entry["values"] = column.tolist()
+        described.append(entry)
+    return described
+
+
+def _rebuild(header: dict[str, Any], arrays: Arrays) -> GaussianModel:
+    layout = Layout(
+        header["layout"]["kind"],
+        header["layout"]["users"],
+        header["layout"]["items"],
+        tuple(header["layout"]["block"]),
+    )
+    items = _vocabulary(header["items"], "item_ids", "item", arrays)
+    info = ItemInfo(
+        titles=tuple(header["titles"]),
+        genres=tuple(tuple(genres) for genres in header["genres"]),
+        years=frozen(arrays["years"]),
+    )
+    size, count = layout.dimension, len(items)
+    _require(layout.items == count, "the number of items")
+    _require(len(info.titles) == len(info.genres) == len(info.years) == count, "the titles")
+    for name in ("mean", "covariance", "factor", "noise", "values"):
+        if name in arrays:
+            _require(bool(np.isfinite(arrays[name]).all()), f"the part {name!r} (not finite)")
+    mean = arrays["mean"]
+    _require(mean.shape == (size,) and mean.dtype == np.float64, "the mean")
+    covariance: DenseCovariance | FactoredCovariance
+    if "factor" in arrays:
+        factor, epsilon = arrays["factor"], float(header["covariance"]["epsilon"])
+        _require(factor.ndim == 2 and len(factor) == size and epsilon >= 0, "the covariance")
+        covariance = FactoredCovariance(factor, epsilon, bool(header["covariance"]["initial"]))
+    else:
+        matrix = arrays["covariance"]
+        _require(matrix.shape == (size, size), "the covariance")
+        covariance = DenseCovariance(matrix)
+    _require(covariance.dtype in (np.float64, np.float32), "the covariance's type")
+    _require(bool(np.all(covariance.diagonal() > 0)), "the covariance's diagonal")
+    settings = FitSettings.from_dict(header["settings"])
+    scale = RatingScale(*header["scale"])
+    data = header["data"]
+    return GaussianModel(
+        gaussian=Gaussian(mean, covariance),
+        noise=_noise(header["noise"], arrays["noise"], size),
+        layout=layout,
+        items=items,
+        item_info=info,
+        scale=scale,
+        ratings=_ratings(header, arrays, items, info, scale, layout),
+        settings=settings,
+        iteration=int(header["iteration"]),
+        data_name=data["name"],
+        data_sha256=data["sha256"],
+        licence=data["licence"],
+        citation=data["citation"],
+    )
+
+
+def _vocabulary(ids: list[str] | None, name: str, kind: str, arrays: Arrays) -> Vocabulary:
+    if ids is None:
+        return Vocabulary(arrays[name], kind)
+    _require(all(isinstance(value, str) for value in ids), f"the {kind} ids")
+    return Vocabulary(np.array([*ids, None], dtype=object)[:-1], kind)
+
+
+def _noise(kind: int, array: np.ndarray, size: int) -> Noise:
+    """Σ_w as it was stored; that it is a covariance was checked when it was made."""
+    shapes = {NONE: (1, 1), SCALAR: (1, 1), PER_COORDINATE: (1, size), FULL: (size, size)}
+    _require(kind in shapes and array.shape == shapes[kind], "the noise")
+    _require(array.dtype == np.float64, "the noise's type")
+    noise = Noise(kind, array, size)
+    _require(bool(np.all(noise.variances(np.arange(size)) >= 0)), "the noise's diagonal")
+    return noise
+
+
+def _ratings(
+    header: dict[str, Any],
+    arrays: Arrays,
+    items: Vocabulary,
+    info: ItemInfo,
+    scale: RatingScale,
+    layout: Layout,
+) -> Ratings | None:
+    stored = header["ratings"]
+    if stored is None:
+        return None
+    users = _vocabulary(stored["users"], "user_ids", "user", arrays)
+    indptr, indices, values = arrays["indptr"], arrays["indices"], arrays["values"]
+    _require(len(users) == layout.users, "the number of users")
+    _require(
+        indptr.dtype == np.int64 and indices.dtype == np.int32 and values.dtype == np.float64,
+        "the types of the ratings",
+    )
+    _require(bool(len(indptr) and indptr[0] == 0 and np.all(np.diff(indptr) >= 0)), "the rows")
+    rising = np.diff(indices) > 0
+    starts = indptr[1:-1]
+    rising[starts[(starts > 0) & (starts < len(indices))] - 1] = True
+    _require(bool(np.all(rising)), "the order of the ratings")
+    _require(bool(np.all((values >= scale.low) & (values <= scale.high))), "the rating scale")
+    columns = {}
+    for entry in stored["user_info"]:
+        if "array" in entry:
+            column = arrays[entry["array"]]
+        else:
+            column = np.array([*entry["values"], None], dtype=object)[:-1]
+            column = column.astype(np.dtype(entry["dtype"]))
+        _require(column.shape == (len(users),), "the users' attributes")
+        columns[entry["name"]] = column
+    data = header["data"]
+    return Ratings(
+        users=users,
+        items=items,
+        indptr=indptr,
+        indices=indices,
+        values=values,
+        scale=scale,
+        item_info=info,
+        user_info=columns,
+        name=data["name"],
+        licence=data["licence"],
+        citation=data["citation"],
+    )
+
+
+def _require(condition: bool, what: str) -> None:
+    if not condition:
+        raise ModelFileError(f"In this model {what} cannot be right. Save it again.")
+
+
+def package_version() -> str:
+    """Of the installed package; "unknown" where it runs from its source folder."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("gaussian-matrix-completion")
+    except PackageNotFoundError:
+        return "unknown"

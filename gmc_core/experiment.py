@@ -147,7 +147,8 @@ def prepare(config: ExperimentConfig, ratings: Ratings | None = None) -> Prepare
     """Load (unless ``ratings`` are given) and filter the data of an experiment."""
     if config.protocol == "pair":
         assert config.train_file is not None and config.test_file is not None
-        split = pair_split(_as_is(config.train_file), _as_is(config.test_file))
+        files = (config.train_file, config.test_file)
+        split = pair_split(*(_as_is(file, config.reading) for file in files))
         return Prepared(split.train, None, None, split)
     report = None
     if ratings is None:
@@ -163,8 +164,8 @@ def _reading(reading: dict[str, Any]) -> dict[str, Any]:
     return {**keywords, "options": DelimitedOptions(**options)} if options else keywords
 
 
-def _as_is(path: str) -> Ratings:
-    return load(path, format="delimited").ratings
+def _as_is(path: str, reading: dict[str, Any]) -> Ratings:
+    return load(path, **{"format": "delimited", **_reading(reading)}).ratings
 
 
 def make_split(config: ExperimentConfig, prepared: Prepared, seed: int) -> Split:
@@ -229,6 +230,79 @@ def pooled_scores(repetitions: list[Repetition], scale: RatingScale) -> Scores |
     return score_pooled(parts, scale, unseen)
 
 
+class Experiment:
+    """An experiment in progress; what it has reached outlives an error or Ctrl-C.
+
+    Parameters
+    ----------
+    prepared : already loaded data.
+    memory_limit : bytes; see :class:`Fit`.
+
+    Attributes
+    ----------
+    fit : of the current repetition, None before the first.
+    finished : whether all repetitions are done.
+    """
+
+    def __init__(
+        self,
+        config: ExperimentConfig,
+        *,
+        prepared: Prepared | None = None,
+        team: Team | None = None,
+        memory_limit: int | None = None,
+    ) -> None:
+        self.config = config
+        self.prepared = prepared or prepare(config)
+        self.fit: Fit | None = None
+        self.finished = False
+        self._team, self._memory_limit = team, memory_limit
+        self._done: list[Repetition] = []
+        self._records: list[IterationRecord] = []
+        self._began = time.perf_counter()
+
+    def run(
+        self,
+        on_record: Callable[[int, IterationRecord], object] | None = None,
+        on_start: Callable[[int, Fit], object] | None = None,
+    ) -> None:
+        """Run all repetitions.
+
+        on_record : called with (repetition index, record) after every iteration.
+        on_start : called with (repetition index, fit) before a repetition's first.
+        """
+        for index, seed in enumerate(self.config.seeds):
+            self.fit, self._records = None, []  # frees the last repetition's covariance
+            split = make_split(self.config, self.prepared, seed)
+            self.fit = Fit(
+                split, self.config.fit, team=self._team, memory_limit=self._memory_limit
+            )
+            if on_start is not None:
+                on_start(index, self.fit)
+            for record in self.fit.records():
+                self._records.append(record)
+                if on_record is not None:
+                    on_record(index, record)
+            self._done.append(finish(self.fit, self._records))
+        self.finished = True
+
+    def result(self) -> dict[str, Any]:
+        """What has been reached, in the layout of ``fit --json``: config, data,
+        repetitions (the last one incomplete unless ``finished``) and summary."""
+        scale = self.prepared.ratings.scale
+        repetitions = list(self._done)
+        if not self.finished and self.fit is not None and self._records:
+            repetitions.append(finish(self.fit, self._records))
+        seconds = time.perf_counter() - self._began
+        return {
+            "config": replace(self.config, fit=self.config.fit.resolved(scale)).as_dict(),
+            "data": describe(self.prepared),
+            "finished": self.finished,
+            "repetitions": [repetition.as_dict() for repetition in repetitions],
+            "summary": summarise(repetitions, scale, seconds),
+        }
+
+
 def run_experiment(
     config: ExperimentConfig,
     *,
@@ -237,41 +311,11 @@ def run_experiment(
     on_record: Callable[[int, IterationRecord], object] | None = None,
     memory_limit: int | None = None,
 ) -> tuple[dict[str, Any], Fit]:
-    """Run all repetitions.
-
-    Parameters
-    ----------
-    prepared : already loaded data.
-    on_record : called with (repetition index, record).
-
-    Returns
-    -------
-    The result in the layout of ``fit --json`` (config, data, repetitions, summary),
-    and the last repetition's fit.
-    """
-    began = time.perf_counter()
-    prepared = prepared or prepare(config)
-    results: list[Repetition] = []
-    for index, seed in enumerate(config.seeds):
-        split = make_split(config, prepared, seed)
-        running = Fit(split, config.fit, team=team, memory_limit=memory_limit)
-        records = []
-        for record in running.records():
-            records.append(record)
-            if on_record is not None:
-                on_record(index, record)
-        results.append(finish(running, records))
-    summary = summarise(results, prepared.ratings.scale, time.perf_counter() - began)
-    resolved = replace(config, fit=config.fit.resolved(prepared.ratings.scale))
-    return (
-        {
-            "config": resolved.as_dict(),
-            "data": describe(prepared),
-            "repetitions": [repetition.as_dict() for repetition in results],
-            "summary": summary,
-        },
-        running,
-    )
+    """Run a whole :class:`Experiment`: its result, and the last repetition's fit."""
+    experiment = Experiment(config, prepared=prepared, team=team, memory_limit=memory_limit)
+    experiment.run(on_record)
+    assert experiment.fit is not None
+    return experiment.result(), experiment.fit
 
 
 def describe(prepared: Prepared) -> dict[str, Any]:

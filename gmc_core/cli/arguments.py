@@ -141,8 +141,8 @@ def reading_from_arguments(args: argparse.Namespace) -> dict[str, Any]:
     detailed = set(reading) - {"format", "duplicates"}
     if detailed and reading.get("format") not in (None, "delimited"):
         raise ConfigError(
-            f"The format {reading['format']} has a fixed layout; leave out --format, or the options "
-            "that describe a file's columns."
+            f"The format {reading['format']} has a fixed layout; leave out --format, or the "
+            "options that describe a file's columns."
         )
     return reading
 

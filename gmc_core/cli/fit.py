@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gmc_core.cli.arguments import (
     add_experiment_arguments,
     add_resource_arguments,
     config_from_arguments,
+    memory_limit_from_arguments,
 )
+from gmc_core.cli.output import check_output, duration, figure, note, size, table, write_json
 from gmc_core.cli.parser import add_command
+from gmc_core.errors import ConfigError, NumericalError
+
+if TYPE_CHECKING:
+    from gmc_core.experiment import Experiment
 
 EXAMPLES = """\
   gmc fit --data sample
@@ -26,13 +32,25 @@ def add_parser(commands: Any) -> None:
         commands,
         "fit",
         help="fit the model to ratings and measure it on held-out ones",
+        description="Fit the Gaussian to ratings by MAP-EM, and measure it on held-out ratings.\n"
+        "To have a model of all ratings for use, give --protocol none --model-out FILE.",
         examples=EXAMPLES,
     )
     add_experiment_arguments(parser)
     add_resource_arguments(parser)
     output = parser.add_argument_group("output")
     output.add_argument("--json", metavar="FILE", help="write the result as JSON ('-' for stdout)")
-    output.add_argument("--model-out", metavar="FILE", help="save the fitted model")
+    output.add_argument(
+        "--model-out",
+        metavar="FILE",
+        help="save the model (of the last repetition) with its training ratings, which stay "
+        "under the licence of the data",
+    )
+    output.add_argument(
+        "--without-ratings",
+        action="store_true",
+        help="leave the training ratings out of the saved model; it then only folds in new users",
+    )
     output.add_argument(
         "--detach", action="store_true", help="run in the background; gmc runs shows it"
     )
@@ -42,8 +60,123 @@ def add_parser(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the experiment."""
     config = config_from_arguments(args)
+    if args.without_ratings and args.model_out is None:
+        raise ConfigError("--without-ratings is about the saved model; give --model-out.")
+    if args.without_ratings and args.signals != "rows":
+        raise ConfigError(
+            f"A model with {args.signals} as signals cannot fold in new users, so it could predict "
+            "nothing without its ratings; leave out --without-ratings."
+        )
     if args.detach:
-        from gmc_core.cli import runs  # type: ignore[attr-defined]
+        return _detach(args, config)
+    check_output(args.json, "--json")
+    check_output(args.model_out, "--model-out")
+    from gmc_core.cli.progress import run_with_progress, tell_prepared
+    from gmc_core.experiment import Experiment
+    from gmc_core.linalg.threads import Team
 
-        return int(runs.detach(config) or 0)
-    raise NotImplementedError
+    team = Team(args.threads)
+    experiment = Experiment(config, team=team, memory_limit=memory_limit_from_arguments(args))
+    tell_prepared(experiment.prepared)
+    try:
+        run_with_progress(experiment)
+    except (KeyboardInterrupt, NumericalError) as error:
+        _keep(args, experiment, str(error) or "stopped")
+        raise
+    result = experiment.result()
+    if args.json is not None:
+        write_json(args.json, result)
+    if args.json != "-":
+        print(summary(result))
+    _save_model(args, experiment)
+    return 0
+
+
+def _detach(args: argparse.Namespace, config: Any) -> int:
+    for flag in ("json", "model_out", "threads", "memory_limit"):
+        if getattr(args, flag) is not None:
+            raise ConfigError(
+                f"--{flag.replace('_', '-')} has no meaning with --detach: the run's result is "
+                "kept among the runs."
+            )
+    from gmc_core.cli import runs  # type: ignore[attr-defined, unused-ignore]
+
+    return int(runs.detach(config) or 0)
+
+
+def _keep(args: argparse.Namespace, experiment: Experiment, reason: str) -> None:
+    """Keep what an interrupted run has reached, where the person asked for it."""
+    if experiment.fit is None or experiment.fit.state.iteration == 0:
+        return
+    if args.json is not None:
+        write_json(args.json, {**experiment.result(), "error": reason})
+        if args.json != "-":
+            note(f"the iterations done so far are in {args.json}")
+    _save_model(args, experiment)
+
+
+def _save_model(args: argparse.Namespace, experiment: Experiment) -> None:
+    if args.model_out is None or experiment.fit is None:
+        return
+    from gmc_core.model_file import save_model
+
+    model = experiment.fit.model()
+    path = save_model(model, args.model_out, with_ratings=not args.without_ratings)
+    content = "without ratings" if args.without_ratings else "with its training ratings"
+    note(f"model of iteration {model.iteration} saved to {path}, {content} ({model.licence})")
+    if experiment.config.protocol in ("weak", "strong"):
+        note(
+            "it has not seen the held-out ratings, nor users who were not drawn; "
+            "--protocol none learns from everything"
+        )
+
+
+def summary(result: dict[str, Any]) -> str:
+    """The result as a table."""
+    data, total = result["data"], result["summary"]
+    fill = 100 * data["fill_ratio"]
+    low, high, step = data["scale"]
+    steps = "continuous" if step is None else f"step {step:g}"
+    lines = [
+        f"{data['name']}: {data['users']:,} users, {data['items']:,} items, "
+        f"{data['ratings']:,} ratings ({fill:.1f} %), scale {low:g}..{high:g} {steps}"
+    ]
+    if total["nmae"] is None:
+        lines.append("no ratings were held out, so there is no error to report")
+    else:
+        lines += ["", _scores(result), ""]
+        lines.append(
+            f"NMAE = MAE / {data['divisor']:.4g}, the error of random guessing on this scale; "
+            "MAE after projection to the scale"
+        )
+        if total["n_unseen"]:
+            lines.append(
+                f"{total['n_unseen']:,} of {total['n']:,} test ratings are of an item or a user "
+                "without training ratings; they are predicted from the prior"
+            )
+    lines.append(f"{duration(total['seconds'])}, peak memory {size(total['peak_rss_bytes'])}")
+    return "\n".join(lines)
+
+
+def _scores(result: dict[str, Any]) -> str:
+    rows = []
+    for repetition in result["repetitions"]:
+        scores = repetition["scores"]
+        if scores is not None:
+            rows.append((f"seed {repetition['seed']}", scores))
+    if len(rows) > 1:
+        rows.append(("all", result["summary"]))
+    return table(
+        ("", "NMAE", "± SE", "MAE", "RMSE", "test ratings"),
+        [
+            (
+                name,
+                figure(scores["nmae"]),
+                figure(scores["nmae_se"]),
+                figure(scores["mae"]),
+                figure(scores["rmse"]),
+                f"{scores['n']:,}",
+            )
+            for name, scores in rows
+        ],
+    )

@@ -1,0 +1,103 @@
+"""What the commands print and write: tables, notes, JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from gmc_core.errors import ConfigError
+
+
+def note(text: str = "") -> None:
+    """A line for the person, on stderr."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> str:
+    """Columns as wide as their content; the first ``left`` are text, the rest numbers."""
+    lines = [tuple(header), *(tuple(row) for row in rows)]
+    widths = [max(len(line[k]) for line in lines) for k in range(len(header))]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if k < left else cell.rjust(width)
+            for k, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )
+
+
+def figure(value: float | None, digits: int = 4) -> str:
+    """A score; "-" where there is none."""
+    return "-" if value is None or math.isnan(value) else f"{value:.{digits}f}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds for a person: 0.4 s, 12 s, 3 min 20 s, 2 h 5 min."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def size(count: float) -> str:
+    """Bytes for a person."""
+    return f"{count / 1e9:.1f} GB" if count >= 5e7 else f"{count / 1e6:.1f} MB"
+
+
+def check_output(path: str | None, flag: str) -> None:
+    """Refuse, before any work is done, a file that could not be written at the end.
+
+    Raises
+    ------
+    ConfigError
+        If the folder does not exist or is not writable, or ``path`` is a folder.
+    """
+    if path is None or path == "-":
+        return
+    folder = Path(path).resolve().parent
+    if not folder.is_dir():
+        raise ConfigError(f"{flag}: there is no folder {folder}; make it first.")
+    if Path(path).is_dir():
+        raise ConfigError(f"{flag}: {path} is a folder; give the name of a file.")
+    if not os.access(folder, os.W_OK):
+        raise ConfigError(f"{flag}: {folder} cannot be written to; choose another folder.")
+
+
+def write_json(path: str, value: Any) -> None:
+    """Write JSON to a file (completely or not at all), or to stdout for "-".
+
+    NaN becomes null: JSON has no NaN.
+    """
+    text = json.dumps(_without_nan(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    if path == "-":
+        sys.stdout.write(text)
+        return
+    target = Path(path)
+    with tempfile.NamedTemporaryFile(
+        "w", encoding="utf-8", dir=target.parent, prefix=f".{target.name}.", delete=False
+    ) as file:
+        file.write(text)
+    mask = os.umask(0)
+    os.umask(mask)
+    os.chmod(file.name, 0o666 & ~mask)
+    os.replace(file.name, target)
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nan(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_nan(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

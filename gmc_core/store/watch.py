@@ -1,0 +1,68 @@
+"""Noticing workers that have died, without trusting anyone's clock.
+
+A worker adds 1 to its row's ``beat`` several times a second. Whoever looks keeps, on
+its own monotonic clock, since when it has seen the same number. A process of this
+computer that is gone is noticed at once.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from gmc_core.store.identity import host, process_mark
+
+if TYPE_CHECKING:
+    from gmc_core.store.store import Store
+
+STALE_SECONDS = 10.0
+LOOK_SECONDS = 0.5
+
+
+class Watch:
+    """What one store object has seen of the workers."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[int, float]] = {}
+        self._looked = float("-inf")
+
+    def look(self, store: Store, *, force: bool = False) -> list[str]:
+        """Mark the runs of dead workers; returns the ids of these workers."""
+        now = time.monotonic()
+        if not force and now - self._looked < LOOK_SECONDS:
+            return []
+        self._looked = now
+        # In this order: a worker is in its table before it takes a run.
+        running = store.rows("SELECT id, worker FROM runs WHERE state = 'running'")
+        workers = store.rows("SELECT id, host, pid, process, beat FROM workers")
+        dead: dict[str, int | None] = {}
+        for row in workers:
+            beat, since = self._seen.get(row["id"], (-1, now))
+            if beat != row["beat"]:
+                since = now
+            self._seen[row["id"]] = (row["beat"], since)
+            gone = row["host"] == host() and process_mark(row["pid"]) != row["process"]
+            if gone or now - since > STALE_SECONDS:
+                dead[row["id"]] = row["beat"]
+        known = {row["id"] for row in workers}
+        for row in running:
+            if row["worker"] not in known:
+                dead[row["worker"]] = None
+        self._seen = {name: seen for name, seen in self._seen.items() if name in known}
+        return [name for name, beat in dead.items() if self._bury(store, name, beat)]
+
+    @staticmethod
+    def _bury(store: Store, worker: str, beat: int | None) -> bool:
+        with store.writing() as database:
+            now = store.rows("SELECT beat FROM workers WHERE id = ?", worker)
+            if (now[0]["beat"] if now else None) != beat:
+                return False  # it has given a sign of life, or someone else was first
+            database.execute("DELETE FROM workers WHERE id = ?", (worker,))
+            database.execute(
+                "UPDATE runs SET state = CASE WHEN cancel THEN 'cancelled' ELSE 'interrupted' END, "
+                "worker = NULL, ended = ?, message = 'The process that computed it died (killed, "
+                "out of memory, or a power failure). Resume goes on from its last saved state.' "
+                "WHERE worker IS ? AND state = 'running'",
+                (time.time(), worker),
+            )
+        return True

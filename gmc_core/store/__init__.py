@@ -1,10 +1,10 @@
 """Runs that survive: a store that dashboard, command line and worker share.
 
-    store = Store()                        # GMC_HOME, or the user's data folder
-    run = store.submit(ExperimentConfig()) # queued, or the same finished run
-    ensure_worker(store)                   # gmc_core.worker; computes until idle
-    store.run(run.id).state                # "queued", "running", "finished", …
-    store.records(run.id)                  # (repetition, IterationRecord) so far
+store = Store()                        # GMC_HOME, or the user's data folder
+run = store.submit(ExperimentConfig()) # queued, or the same finished run
+ensure_worker(store)                   # gmc_core.worker; computes until idle
+store.run(run.id).state                # "queued", "running", "finished", …
+store.records(run.id)                  # (repetition, IterationRecord) so far
 """
 
 from gmc_core.store.artifacts import HeldOut

@@ -111,9 +111,7 @@ class Claim:
 
     def _update(self, database: sqlite3.Connection, **values: Any) -> None:
         columns = ", ".join(f"{name} = ?" for name in values)
-        database.execute(
-            f"UPDATE runs SET {columns} WHERE id = ?", (*values.values(), self.run.id)
-        )
+        database.execute(f"UPDATE runs SET {columns} WHERE id = ?", (*values.values(), self.run.id))
 
     def describe(self, data: dict[str, Any]) -> str:
         """Note what the data turned out to be; returns the run's key."""

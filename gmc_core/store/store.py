@@ -320,7 +320,7 @@ class Store:
 
         run, path = self.run(id), self.model_path(id)
         if path is None:
-            why = "keeps no model" if not run.keeps_model else f"is {run.state} and has no model yet"
+            why = f"is {run.state} and has no model yet" if run.keeps_model else "keeps no model"
             raise StoreError(f"Run {id} {why}; run it again, keeping its model.")
         return load_model(path)
 

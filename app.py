@@ -6,7 +6,12 @@ directly by its URL never sees the automatic menu of the ``pages`` folder.
 
 import streamlit as st
 
-st.set_page_config(page_title="Gaussian Matrix Completion", page_icon="🟦", layout="wide")
+st.set_page_config(
+    page_title="Gaussian Matrix Completion",
+    page_icon="🟦",
+    layout="wide",
+    initial_sidebar_state=230,
+)
 
 page = st.navigation(
     {

@@ -13,18 +13,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import streamlit as st
 
 from explorer import sources
+from explorer.overview import titles_table
+from explorer.places import home_folder
 from gmc_core.experiment import PROTOCOLS, ExperimentConfig, Prepared, make_split
 from gmc_core.filters import Filter, FilterReport, apply_filter
+from gmc_core.model import GaussianModel
 from gmc_core.ratings import Ratings
 from gmc_core.readers import Loaded
 from gmc_core.splits import Split
+from gmc_core.store import Run, Store
 
 _STATE = "explorer.selection"
+
+# The choices of the start page's button: the embedded sample under the paper's protocol.
+SAMPLE: dict[str, Any] = {
+    "data": "sample",
+    "min_user": 20,
+    "min_item": 2,
+    "max_items": 0,
+    "protocol": "weak",
+    "seed": 0,
+    "run": "",
+}
 
 
 @dataclass(frozen=True)
@@ -140,6 +157,17 @@ def _loaded(data: str, stamp: str) -> Loaded:
     return sources.load(data)
 
 
+def titles() -> pd.DataFrame:
+    """All items of the selected data, the most rated first; see ``overview.titles_table``."""
+    data = current().data
+    return _titles(data, sources.stamp(data))
+
+
+@st.cache_resource(max_entries=2, show_spinner=False)
+def _titles(data: str, stamp: str) -> pd.DataFrame:
+    return titles_table(_loaded(data, stamp).ratings)
+
+
 def filtered(chosen: Selection | None = None) -> tuple[Ratings, FilterReport]:
     """The ratings after the filter, and what it took away.
 
@@ -204,12 +232,20 @@ def current_config(**changes: Any) -> ExperimentConfig:
 # Runs ------------------------------------------------------------------------------
 
 
-@st.cache_resource
-def store() -> Any:
-    """The run store, one for the whole process."""
-    from gmc_core.store import Store
+def store() -> Store:
+    """The run store, one for the whole process.
 
-    return Store()
+    Raises
+    ------
+    StoreError
+        If its folder cannot be used.
+    """
+    return _store(str(home_folder()))
+
+
+@st.cache_resource(show_spinner=False)
+def _store(folder: str) -> Store:
+    return Store(folder)
 
 
 def current_run() -> str | None:
@@ -217,17 +253,35 @@ def current_run() -> str | None:
     return current().run or None
 
 
-def model_of(run: str) -> Any:
+def model_of(run: str) -> GaussianModel:
     """The fitted model of a run.
 
     Raises
     ------
-    GmcError
-        If the run does not exist or has no model yet.
+    StoreError, ModelFileError
+        If the run does not exist, or has no model (yet) that can be read.
     """
-    return _model_of(run)
+    path = store().model_path(run)
+    # A run that goes on writes a newer model to the same place.
+    stamp = path.stat().st_mtime_ns if path is not None else 0
+    return _model_of(str(store().path), run, stamp)
 
 
 @st.cache_resource(max_entries=2, show_spinner="Loading the model …")
-def _model_of(run: str) -> Any:
-    return store().model(run)
+def _model_of(folder: str, run: str, stamp: int) -> GaussianModel:
+    return _store(folder).model(run)
+
+
+def run_label(run: Run) -> str:
+    """A run's name, or its data and number."""
+    name = (run.data or {}).get("name") or Path(run.config.data).name
+    return run.label or f"{name}, {run.kind} {run.id}"
+
+
+def run_summary(run: Run) -> str:
+    """State and result of a run in a few words."""
+    if run.kind == "sweep":
+        return f"{run.state}, {run.iteration} of {sum(run.children.values())} fits"
+    done = f"{run.state}, {run.iteration} iterations"
+    nmae = (run.summary or {}).get("nmae")
+    return done if nmae is None else f"{done}, NMAE {nmae:.4f}"

@@ -12,7 +12,7 @@ from typing import Literal
 
 import plotly.graph_objects as go
 
-AxisType = Literal["linear", "log", "category"]
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def style(
         colorway=list(colors.categorical),
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
-        font={"color": colors.text, "size": 13},
+        font={"color": colors.text, "size": 13, "family": FONT},
         height=height,
         margin={"l": 8, "r": 8, "t": 44 if title else 16, "b": 8},
         showlegend=len(fig.data) > 1 if legend is None else legend,
@@ -163,6 +163,7 @@ def style(
         "linecolor": colors.grid,
         "zeroline": False,
         "automargin": True,
+        "title_standoff": 8,
         "title_font": {"size": 13, "color": colors.muted},
         "tickfont": {"size": 12, "color": colors.muted},
     }

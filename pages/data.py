@@ -1,6 +1,323 @@
-"""The Data page; to be written."""
+"""The Data page: choose ratings, look at them, filter them, decide how to test.
+
+Sections: constants, loading, cards, layout; each card is one function.
+"""
+
+from __future__ import annotations
 
 import streamlit as st
 
-st.title("Data", anchor=False)
-st.page_link("pages/data.py", label="Choose data", icon=":material/arrow_forward:")
+from explorer import context, data_source, overview, sources
+from explorer.components import chart, download, escape, fact, guard, number_row, page_header
+from explorer.figures import data as figures
+from explorer.theme import is_dark
+from gmc_core import cost
+from gmc_core.filters import FilterReport
+from gmc_core.ratings import Ratings
+from gmc_core.readers import Loaded
+from gmc_core.splits import Split, default_counts
+
+# Constants ---------------------------------------------------------------------------
+
+PROTOCOLS = {
+    "weak": "Weak generalization",
+    "strong": "Strong generalization",
+    "none": "No hold-out",
+}
+TITLES_SHOWN = 500
+LARGEST_SEED = 2**31 - 1
+CHART_HEIGHT = 290
+
+
+# Loading -----------------------------------------------------------------------------
+
+
+def bound(field: str) -> dict[str, object]:
+    """Keywords that tie a widget to a field of the selection."""
+    key = f"data_{field}"
+    st.session_state[key] = getattr(context.current(), field)
+    return {"key": key, "on_change": take, "args": (field,)}
+
+
+def take(field: str) -> None:
+    """Take a widget's value over into the selection; an emptied one stays as it was."""
+    value = st.session_state[f"data_{field}"]
+    if value is not None:
+        context.choose(**{field: value})
+
+
+# Cards -------------------------------------------------------------------------------
+
+
+def size_card(ratings: Ratings) -> None:
+    """How much there is."""
+    number_row(
+        [
+            ("Users", f"{ratings.n_users:,}"),
+            ("Items", f"{ratings.n_items:,}"),
+            ("Ratings", f"{len(ratings):,}"),
+            (
+                "Fill ratio",
+                f"{100 * ratings.fill_ratio:.2f} %",
+                "Ratings ÷ (users × items). The rest is what the model has to complete.",
+            ),
+            ("Scale", overview.scale_text(ratings.scale)),
+            (
+                "NMAE divisor",
+                overview.divisor_text(ratings.scale),
+                "The mean absolute error is divided by this: the expected difference of two "
+                "random values of the scale. NMAE 1 is random guessing, 0 is perfect.",
+            ),
+        ]
+    )
+
+
+def charts_card(ratings: Ratings) -> None:
+    """Histogram of the ratings, and ratings per user and item."""
+    chosen, dark = context.current(), is_dark()
+    left, middle, right = st.columns(3, gap="medium")
+    with left:
+        chart(
+            figures.rating_histogram(ratings, dark=dark, height=CHART_HEIGHT),
+            figures.rating_histogram_alt(ratings),
+            key="data_histogram",
+        )
+    for column, kind, counts, least in (
+        (middle, "user", ratings.user_counts, chosen.min_user),
+        (right, "item", ratings.item_counts, chosen.min_item),
+    ):
+        with column:
+            chart(
+                figures.activity(counts, kind, least, dark=dark, height=CHART_HEIGHT),
+                figures.activity_alt(counts, kind),
+                key=f"data_{kind}_counts",
+            )
+
+
+def titles_card(ratings: Ratings) -> None:
+    """The most rated titles, searchable."""
+    table = context.titles()
+    wanted = st.text_input(
+        "Search titles, genres and years",
+        placeholder="for example: star wars, or comedy 1994",
+        key="data_search",
+        type="search",
+        persist_state="session",
+    )
+    found = overview.search_titles(table, wanted or "")
+    if found.empty:
+        st.info(f"No title holds “{escape(wanted)}”. Try fewer or shorter words.")
+        return
+    st.dataframe(
+        found.head(TITLES_SHOWN),
+        height=300,
+        column_config={
+            "Title": st.column_config.TextColumn(width="large"),
+            "Year": st.column_config.NumberColumn(format="%d"),
+            "Ratings": st.column_config.ProgressColumn(
+                format="%d", min_value=0, max_value=int(table["Ratings"].max())
+            ),
+            "Mean": st.column_config.NumberColumn(format="%.2f"),
+            "Spread": st.column_config.NumberColumn(
+                format="%.2f", help="Standard deviation of the item's ratings"
+            ),
+        },
+        alt="Items with title, year, genres, number of ratings, mean and spread",
+    )
+    with st.container(horizontal=True, vertical_alignment="center"):
+        fact(f"{min(len(found), TITLES_SHOWN):,} of {len(found):,} matching items shown.")
+        download("All as CSV", lambda: found.to_csv(), f"{ratings.name}-items.csv", "text/csv")
+
+
+def reading_card(loaded: Loaded) -> None:
+    """How the source was read and what was dropped and why."""
+    report = loaded.report
+    st.markdown(
+        f"**Source** {escape(report.source)}  \n"
+        f"**Format** {report.format}, encoding {report.encoding}  \n"
+        f"**Scale** {report.scale} ({escape(report.scale_found)})"
+    )
+    st.dataframe(
+        overview.reading_table(report),
+        hide_index=True,
+        column_config={"Count": st.column_config.NumberColumn(format="localized")},
+        alt="Rows of the source: kept, repeated, left out, with the reason",
+    )
+    if not report.dropped and not report.duplicates:
+        fact("Nothing was dropped: every rating of the source is used.")
+    for note in report.notes:
+        fact(escape(note))
+
+
+def conditions_card(ratings: Ratings) -> None:
+    """Licence and citation of the selected data."""
+    st.markdown(f"**Licence** {escape(ratings.licence)}")
+    if ratings.citation:
+        st.markdown(f"**Please cite** {escape(ratings.citation)}")
+
+
+def filter_card(loaded: Loaded) -> None:
+    """The paper's filter, with its effect."""
+    st.subheader("Filter", anchor=False)
+    first, second, third = st.columns(3)
+    first.number_input(
+        "Ratings per user, at least",
+        min_value=0,
+        step=1,
+        help="Users with fewer ratings go out first. The paper: 20.",
+        **bound("min_user"),
+    )
+    second.number_input(
+        "Ratings per item, at least",
+        min_value=0,
+        step=1,
+        help="Then items with fewer ratings by the users that are left. The paper: 2.",
+        **bound("min_item"),
+    )
+    third.number_input(
+        "Items, at most (0: all)",
+        min_value=0,
+        step=100,
+        help="Keeps the most rated items. It bounds the N × N covariance, and with it time "
+        "and memory. No part of the paper.",
+        **bound("max_items"),
+    )
+    _, report = context.filtered()
+    filter_effect(report, loaded.ratings)
+
+
+def filter_effect(report: FilterReport, before: Ratings) -> None:
+    """Before and after, and the steps between."""
+    st.dataframe(
+        overview.filter_table(report),
+        hide_index=True,
+        column_config={
+            name: st.column_config.TextColumn(alignment="right")
+            for name in ("Users", "Items", "Ratings")
+        },
+        alt="Users, items and ratings before the filter, removed by each step, and after",
+    )
+    kept = 100 * report.after.ratings / report.before.ratings
+    after = report.after.ratings / (report.after.users * report.after.items)
+    fact(
+        f"{kept:.1f} % of the ratings stay; the fill ratio goes from "
+        f"{100 * before.fill_ratio:.2f} % to {100 * after:.2f} %. Each step is taken once, in "
+        "this order."
+    )
+
+
+def protocol_card() -> None:
+    """What is hidden to test the model on."""
+    st.subheader("Protocol", anchor=False)
+    chosen = context.current()
+    left, right = st.columns([3, 1], vertical_alignment="bottom")
+    left.segmented_control(
+        "How to test the model",
+        list(PROTOCOLS),
+        format_func=PROTOCOLS.get,
+        required=True,
+        **bound("protocol"),
+    )
+    right.number_input(
+        "Seed of the split",
+        min_value=0,
+        max_value=LARGEST_SEED,
+        step=1,
+        disabled=chosen.protocol == "none",
+        help="Which users and ratings are drawn. The same seed gives the same split anywhere.",
+        **bound("seed"),
+    )
+    st.markdown(overview.protocol_text(chosen.protocol))
+    split = context.split()
+    number_row(overview.split_numbers(split))
+    protocol_notes(split)
+
+
+def protocol_notes(split: Split) -> None:
+    """What a reader of the results must know of the numbers."""
+    ratings, _ = context.filtered()
+    for note in split.notes:
+        fact(note)
+    if split.protocol != "none" and not split.notes:
+        weak, strong = default_counts(ratings.n_users)
+        fact(f"The paper's numbers: {weak:,} users to train on and {strong:,} novel users.")
+
+
+def cost_card() -> None:
+    """What one iteration will cost on this machine."""
+    st.subheader("Cost of one iteration", anchor=False)
+    train = context.split().train
+    needed = cost.estimate(train.user_counts, train.n_items)
+    seconds = needed.seconds()
+    left, right = st.columns([3, 2], gap="medium")
+    with left:
+        number_row(
+            [
+                ("Time, about", overview.duration_text(seconds), "On this machine, in float64"),
+                ("Arithmetic", overview.flops_text(needed.flops)),
+                ("Memory, about", overview.bytes_text(needed.memory_bytes)),
+            ]
+        )
+        st.markdown(overview.cost_text(needed))
+        limit = cost.memory_limit()
+        if needed.memory_bytes > limit:
+            st.warning(
+                f"This needs more than the {overview.bytes_text(limit)} that may be used here. "
+                "Keep fewer items with the filter above, or compute in float32 on the Fit page."
+            )
+    with right:
+        chart(
+            figures.work_by_user(train.user_counts, dark=is_dark()),
+            figures.work_by_user_alt(train.user_counts),
+            key="data_work",
+        )
+
+
+# Layout ------------------------------------------------------------------------------
+
+
+def overview_section() -> None:
+    """Everything about the selected data; an error here leaves the choice above usable."""
+    chosen = context.current()
+    with guard():
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.subheader(escape(sources.title(chosen.data)), anchor=False)
+            continue_button("top")
+        loaded = context.loaded()
+        size_card(loaded.ratings)
+        charts, titles, reading, conditions = st.tabs(
+            ["Charts", "Most rated titles", "Reading report", "Licence and citation"]
+        )
+        with charts:
+            charts_card(loaded.ratings)
+        with titles:
+            titles_card(loaded.ratings)
+        with reading:
+            reading_card(loaded)
+        with conditions:
+            conditions_card(loaded.ratings)
+        for card in (lambda: filter_card(loaded), protocol_card, cost_card):
+            with st.container(border=True), guard():
+                card()
+        continue_button("bottom")
+
+
+def continue_button(place: str) -> None:
+    """On to the fit, with the selection in the URL."""
+    if st.button(
+        "Continue: fit this",
+        type="primary",
+        icon=":material/arrow_forward:",
+        key=f"data_continue_{place}",
+    ):
+        st.switch_page("pages/fit.py", query_params=context.link_params())
+
+
+page_header(
+    "Data",
+    "Choose the ratings, see what they look like, and decide what the model may learn from and "
+    "what it is tested on.",
+)
+with st.container(border=True):
+    data_source.choose_source()
+overview_section()

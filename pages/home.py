@@ -1,6 +1,124 @@
-"""The Home page; to be written."""
+"""The start page: what this is, the way through it, and the runs that exist.
+
+Sections: constants, loading, cards, layout; each card is one function.
+"""
+
+from __future__ import annotations
 
 import streamlit as st
 
-st.title("Home", anchor=False)
-st.page_link("pages/data.py", label="Choose data", icon=":material/arrow_forward:")
+from explorer import context
+from explorer.components import empty_state, escape, guard, page_header
+from gmc_core.store import Run
+
+# Constants ---------------------------------------------------------------------------
+
+LEAD = (
+    "Predict the ratings that users have not given yet. Each user's row of ratings is taken as a "
+    "draw from one Gaussian distribution; its mean and covariance are learned from the few "
+    "ratings that exist, and they say how every known rating shifts the belief about all others."
+)
+FORMULA = (
+    r"\mathbf{y}_i=\mathbf{U}_i\mathbf{f}_i+\mathbf{w}_i,\qquad "
+    r"\mathbf{f}_i\sim\mathcal{N}(\mu,\Sigma),\qquad "
+    r"\tilde{\mathbf{f}}_i=\mu+\Sigma\mathbf{U}_i^{T}"
+    r"\left(\mathbf{U}_i\Sigma\mathbf{U}_i^{T}+\Sigma_{\mathbf{w}}\right)^{-1}"
+    r"\left(\mathbf{y}_i-\mathbf{U}_i\mu\right)"
+)
+STEPS = (
+    ("pages/data.py", "1 · Data", "Choose ratings, filter them, and hide some to test on."),
+    ("pages/fit.py", "2 · Fit", "Set ε and the iterations; watch the error fall, live."),
+    ("pages/covariance.py", "3 · Covariance", "See which titles go together, and the taste axes."),
+    (
+        "pages/recommend.py",
+        "4 · Recommend",
+        "Rate a few titles; every recommendation explains itself.",
+    ),
+    (
+        "pages/sensitivity.py",
+        "5 · Sensitivity",
+        "Does ε matter? A grid of fits answers for your data.",
+    ),
+)
+LATEST = 4
+SYMBOLS = (
+    r"$\mathbf{f}_i$: all ratings of user $i$, given or not · $\mathbf{y}_i$: those that are known "
+    r"· $\mathbf{U}_i$: picks them · $\mathbf{w}_i$: noise · $\mu, \Sigma$: what the model learns. "
+    r"The last formula is the E-step; the M-step takes the mean and covariance of the completed "
+    r"rows and adds $\varepsilon$ to the diagonal."
+)
+
+
+# Loading -----------------------------------------------------------------------------
+
+
+def latest_runs() -> list[Run]:
+    """The newest runs, newest first."""
+    return context.store().runs()[:LATEST]
+
+
+# Cards -------------------------------------------------------------------------------
+
+
+def start_card() -> None:
+    """The quickest way to a fitted model."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if st.button(
+            "Fit the sample now",
+            type="primary",
+            icon=":material/play_arrow:",
+            help="The paper's settings (ε = 0.3, 10 iterations) on the ratings that come with "
+            "this program. Takes less than a minute.",
+        ):
+            context.choose(**context.SAMPLE)
+            st.session_state["fit_autostart"] = True
+            st.switch_page("pages/fit.py")
+        st.page_link("pages/data.py", label="or choose other ratings", icon=":material/folder:")
+
+
+def steps_card() -> None:
+    """The way through the pages."""
+    for column, (page, label, text) in zip(st.columns(len(STEPS), border=True), STEPS, strict=True):
+        with column:
+            st.page_link(page, label=f"**{label}**")
+            st.caption(text)
+
+
+def runs_card() -> None:
+    """The latest runs, each with its link."""
+    st.subheader("Latest runs", anchor=False)
+    runs = latest_runs()
+    if not runs:
+        empty_state(
+            "No runs yet. A run is one fit with its settings, its curve and its model; it is kept "
+            "when you close the browser.",
+            "pages/fit.py",
+            "Set up the first fit",
+        )
+        return
+    with st.container(border=True, gap="xsmall"):
+        for run in runs:
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.page_link(
+                    page_of(run),
+                    label=escape(context.run_label(run)),
+                    icon=":material/show_chart:",
+                    query_params={"run": run.id},
+                )
+                st.caption(context.run_summary(run))
+    st.page_link("pages/runs.py", label="All runs", icon=":material/list_alt:")
+
+
+def page_of(run: Run) -> str:
+    """The page that shows a run."""
+    return "pages/sensitivity.py" if run.kind == "sweep" else "pages/fit.py"
+
+
+# Layout ------------------------------------------------------------------------------
+
+page_header("Gaussian Matrix Completion", LEAD, FORMULA)
+st.caption(SYMBOLS)
+start_card()
+steps_card()
+with guard():
+    runs_card()

@@ -1,0 +1,264 @@
+"""Figures, tables and words of one user's predictions."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import plotly.graph_objects as go
+
+from explorer.figures.covariance import short
+from explorer.theme import palette, style
+from gmc_core.model import GaussianModel, Posterior, Recommendation
+
+Z90 = 1.64  # of a standard normal: 90 % lie within
+INTERVAL_NOTE = (
+    f"The interval is the model's own, ± {Z90} posterior standard deviations, clipped to the "
+    "scale. It would hold 90 % of the ratings if the model were right; it has not been calibrated."
+)
+
+
+def select(
+    model: GaussianModel,
+    posterior: Posterior,
+    top: int,
+    *,
+    min_ratings: int = 0,
+    genres: Sequence[str] = (),
+) -> list[Recommendation]:
+    """The ``top`` recommendations with at least one of ``genres`` (none: any)."""
+    found = model.recommend(posterior, len(model.items), min_ratings=min_ratings)
+    wanted = set(genres)
+    return [r for r in found if not wanted or wanted & set(r.genres)][:top]
+
+
+def default_min_ratings(model: GaussianModel) -> int:
+    """1 % of the training users: a rarer title's prediction is hardly more than a guess."""
+    users = 0 if model.ratings is None else model.ratings.n_users
+    return max(1, round(users / 100)) if users else 0
+
+
+def genres_of(model: GaussianModel) -> list[str]:
+    """All genres of the items, sorted."""
+    return sorted({genre for genres in model.item_info.genres for genre in genres})
+
+
+def _interval(
+    model: GaussianModel, mean: npt.ArrayLike, sd: npt.ArrayLike
+) -> tuple[np.ndarray, np.ndarray]:
+    mean, half = np.asarray(mean, float), Z90 * np.asarray(sd, float)
+    scale = model.scale
+    return (
+        np.clip(mean - half, scale.low, scale.high),
+        np.clip(mean + half, scale.low, scale.high),
+    )
+
+
+def recommendations_table(model: GaussianModel, found: Sequence[Recommendation]) -> pd.DataFrame:
+    """One row a recommendation.
+
+    "Rating" is projected to the scale and "Prediction" is not; "From" and "To" are the
+    ends of the interval.
+    """
+    mean = np.array([r.predicted for r in found])
+    low, high = _interval(model, mean, [r.sd for r in found])
+    return pd.DataFrame(
+        {
+            "Title": [r.title for r in found],
+            "Genres": [", ".join(r.genres) for r in found],
+            "Rating": model.scale.project(mean),
+            "Prediction": mean,
+            "From": low,
+            "To": high,
+            "Ratings": [r.n_ratings for r in found],
+            "Id": [r.item_id for r in found],
+        },
+        index=pd.RangeIndex(1, len(found) + 1, name="Rank"),
+    )
+
+
+def completed_row(model: GaussianModel, posterior: Posterior) -> pd.DataFrame:
+    """Every item's rating of one user: given, or predicted with its interval."""
+    count = len(model.items)
+    given = np.full(count, np.nan)
+    given[posterior.observed] = posterior.values
+    low, high = _interval(model, posterior.mean, posterior.rating_sd)
+    rated = np.isfinite(given)
+    return pd.DataFrame(
+        {
+            "Id": model.items.ids,
+            "Title": [model.title(m) for m in range(count)],
+            "Genres": [", ".join(genres) for genres in model.item_info.genres],
+            "Source": np.where(rated, "rated", "predicted"),
+            "Rating": np.where(rated, given, model.scale.project(posterior.mean)),
+            "Prediction": posterior.mean,
+            "From": np.where(rated, given, low),
+            "To": np.where(rated, given, high),
+            "Ratings": model.item_counts,
+        }
+    )
+
+
+def held_out_table(
+    model: GaussianModel,
+    posterior: Posterior,
+    items: npt.NDArray[np.int64],
+    actual: npt.NDArray[np.float64],
+) -> pd.DataFrame:
+    """Hidden ratings beside their predictions; an item that is rated now is left out."""
+    hidden = ~np.isin(items, posterior.observed)
+    items, actual = items[hidden], actual[hidden]
+    mean = posterior.mean[items]
+    low, high = _interval(model, mean, posterior.rating_sd[items])
+    return pd.DataFrame(
+        {
+            "Title": [model.title(int(m)) for m in items],
+            "Hidden rating": actual,
+            "Predicted rating": model.scale.project(mean),
+            "Prediction": mean,
+            "From": low,
+            "To": high,
+            "Inside": (low <= actual) & (actual <= high),
+            "Error": model.scale.project(mean) - actual,
+        }
+    )
+
+
+def held_out_sentence(table: pd.DataFrame) -> str:
+    """How well the hidden ratings were predicted, in words."""
+    count = len(table)
+    if not count:
+        return "None of this user's hidden ratings is left to compare with."
+    error = table["Error"].abs().mean()
+    noun = "rating was" if count == 1 else "ratings were"
+    return (
+        f"{count} {noun} hidden from the fit. Mean absolute error of the predicted "
+        f"{'rating' if count == 1 else 'ratings'}: {error:.2f}; "
+        f"{int(table['Inside'].sum())} of {count} inside the interval."
+    )
+
+
+def split_contributions(
+    model: GaussianModel, posterior: Posterior, item: int, top: int = 10
+) -> tuple[list[tuple[str, float, float]], int, float]:
+    """The ``top`` largest contributions to a prediction and the sum of the others.
+
+    Returns
+    -------
+    (title, rating, share) of the largest; how many others there are; their sum.
+    μ + all shares = prediction.
+    """
+    everything = model.explain(posterior, item)
+    shown = everything if len(everything) <= top + 1 else everything[:top]
+    others = everything[len(shown) :]
+    return (
+        [(c.title, c.rating, c.share) for c in shown],
+        len(others),
+        float(sum(c.share for c in others)),
+    )
+
+
+def contributions_figure(
+    model: GaussianModel, posterior: Posterior, item: int, *, top: int = 10, dark: bool = False
+) -> go.Figure:
+    """Waterfall from the item's mean over the rated titles' shares to its prediction."""
+    colors = palette(dark)
+    shares, count, rest = split_contributions(model, posterior, item, top)
+    mean, prediction = float(model.gaussian.mean[item]), float(posterior.mean[item])
+    labels = ["mean of all users, μ"]
+    labels += [f"{short(title, 36)}: rated {rating:g}" for title, rating, _ in shares]
+    labels += [f"{count:,} other rated titles"] if count else []
+    labels.append("prediction")
+    steps = [share for _, _, share in shares] + ([rest] if count else [])
+    figure = go.Figure(
+        go.Waterfall(
+            orientation="h",
+            y=list(range(len(labels))),
+            x=[mean, *steps, prediction],
+            measure=["absolute", *["relative"] * len(steps), "total"],
+            text=[f"{mean:.2f}", *[f"{step:+.3f}" for step in steps], f"{prediction:.2f}"],
+            textposition="outside",
+            cliponaxis=False,
+            connector={"line": {"color": colors.grid, "width": 1}},
+            increasing={"marker": {"color": colors.contrast}},
+            decreasing={"marker": {"color": colors.accent}},
+            totals={"marker": {"color": colors.muted}},
+            customdata=[html.escape(label, quote=False) for label in labels],
+            hovertemplate="%{customdata}<br>%{text}<extra></extra>",
+        )
+    )
+    style(figure, x="rating", height=80 + 26 * len(labels), dark=dark, legend=False)
+    path = np.cumsum([mean, *steps])
+    room = max(0.12 * float(np.ptp(path)), 0.05)
+    figure.update_xaxes(range=[path.min() - 2 * room, path.max() + 2.5 * room])
+    figure.update_yaxes(
+        autorange="reversed",
+        tickvals=list(range(len(labels))),
+        ticktext=[html.escape(label, quote=False) for label in labels],
+        showgrid=False,
+    )
+    return figure
+
+
+def describe_contributions(
+    model: GaussianModel, posterior: Posterior, item: int, top: int = 10
+) -> str:
+    """Text twin of :func:`contributions_figure`."""
+    shares, count, rest = split_contributions(model, posterior, item, top)
+    mean, prediction = float(model.gaussian.mean[item]), float(posterior.mean[item])
+    parts = [f"{title} (rated {rating:g}) {share:+.3f}" for title, rating, share in shares]
+    if count:
+        parts.append(f"{count:,} other rated titles {rest:+.3f}")
+    listed = "; ".join(parts) if parts else "nothing rated yet"
+    return (
+        f"Prediction of {model.title(item)}: mean of all users {mean:.3f}; {listed}; together "
+        f"{prediction:.3f}."
+    )
+
+
+def held_out_figure(model: GaussianModel, table: pd.DataFrame, *, dark: bool = False) -> go.Figure:
+    """Predictions with intervals, and the hidden ratings, one line a title."""
+    colors = palette(dark)
+    shown = table.head(25)
+    places = list(range(len(shown)))
+    titles = [html.escape(title, quote=False) for title in shown["Title"]]
+    prediction = shown["Prediction"].clip(model.scale.low, model.scale.high)
+    figure = go.Figure()
+    figure.add_scatter(
+        x=prediction,
+        y=places,
+        mode="markers",
+        name="prediction and interval",
+        marker={"color": colors.accent, "size": 9},
+        error_x={
+            "type": "data",
+            "symmetric": False,
+            "array": shown["To"] - prediction,
+            "arrayminus": prediction - shown["From"],
+            "color": colors.accent,
+            "thickness": 1.5,
+        },
+        customdata=titles,
+        hovertemplate="%{customdata}<br>predicted %{x:.2f}<extra></extra>",
+    )
+    figure.add_scatter(
+        x=shown["Hidden rating"],
+        y=places,
+        mode="markers",
+        name="hidden rating",
+        marker={"color": colors.contrast, "size": 11, "symbol": "diamond"},
+        customdata=titles,
+        hovertemplate="%{customdata}<br>rated %{x:g}<extra></extra>",
+    )
+    style(figure, x="rating", height=110 + 26 * max(len(shown), 1), dark=dark)
+    margin = 0.04 * (model.scale.high - model.scale.low)
+    figure.update_xaxes(range=[model.scale.low - margin, model.scale.high + margin])
+    figure.update_yaxes(
+        autorange="reversed",
+        tickvals=places,
+        ticktext=[html.escape(short(title, 42), quote=False) for title in shown["Title"]],
+    )
+    return figure

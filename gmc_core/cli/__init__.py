@@ -25,6 +25,7 @@ from gmc_core.errors import GmcError
 
 MODULES = (
     "gmc_core.cli.fit",
+    "gmc_core.cli.complete",
 )  # fmt: skip
 
 DESCRIPTION = """\

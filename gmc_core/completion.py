@@ -1,0 +1,277 @@
+"""The completed table: every entry filled, streamed so that it is never held whole.
+
+Observed entries keep their observed value. All others are the model's predictions
+f̃ = μ + Σ[:, o] a, and with them, on request, the posterior standard deviation of a
+rating; an observed entry is known, so its standard deviation is 0.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg
+from scipy import sparse
+
+from gmc_core.covariance import FactoredCovariance
+from gmc_core.errors import ConfigError, NumericalError
+from gmc_core.estep import e_step
+from gmc_core.gaussian import Gaussian
+from gmc_core.linalg.threads import Team, spans
+from gmc_core.model import GaussianModel
+from gmc_core.noise import Noise
+from gmc_core.ratings import Ratings
+from gmc_core.signals import Signals
+from gmc_core.table_files import TableWriter, format_of
+
+Floats = npt.NDArray[np.float64]
+TableLayout = Literal["wide", "long"]
+
+BLOCK_BYTES = 32_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Users ``start`` to ``stop`` of the completed table.
+
+    values : (users, items). observed : mask of the entries that were given.
+    sd : posterior standard deviations of a rating, None unless asked for.
+    """
+
+    start: int
+    stop: int
+    values: Floats
+    observed: npt.NDArray[np.bool_]
+    sd: Floats | None
+
+
+@dataclass(frozen=True)
+class Completed:
+    """What was written. files : the table, and with a wide layout that of the sd."""
+
+    users: int
+    items: int
+    observed: int
+    files: tuple[Path, ...]
+
+
+def complete(
+    model: GaussianModel,
+    out: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    sd: bool = False,
+    layout: TableLayout = "wide",
+    projected: bool = False,
+    titles: bool = False,
+    on_progress: Callable[[int, int], object] | None = None,
+    team: Team | None = None,
+) -> Completed:
+    """Write the completed table of a model's training users.
+
+    Parameters
+    ----------
+    format : "csv" or "parquet"; by the suffix of ``out`` if None.
+    sd : also write standard deviations: in the long layout as a column, in the
+        wide one as a second file, ``name.sd.csv`` beside ``name.csv``.
+    layout : "wide", a row per user and a column per item, or "long", a row per
+        entry (user, item, rating, observed).
+    projected : predictions to the nearest value of the scale.
+    titles : name items by title and id instead of by id.
+    on_progress : called with (users done, users in all).
+
+    Raises
+    ------
+    ConfigError
+        If the model has no ratings, or the format is unknown.
+    ResourceError
+        If the file cannot be written.
+    """
+    if layout not in ("wide", "long"):
+        raise ConfigError(f"The layout of a table is wide or long, not {layout!r}.")
+    path, kind = Path(out), format_of(out, format)
+    ratings = _ratings_of(model)
+    names = _names(model, titles)
+    users = ratings.users.ids.tolist()
+    # In the long layout a block is also held as lists of labels, which are larger.
+    block_bytes = BLOCK_BYTES // 16 if layout == "long" else BLOCK_BYTES
+    blocks = completed_blocks(model, sd=sd, projected=projected, team=team, block_bytes=block_bytes)
+    files = [path]
+    with ExitStack() as stack:
+        if layout == "long":
+            numbers = ["rating", "observed", *(["sd"] if sd else [])]
+            writer = stack.enter_context(TableWriter(path, ["user", "item"], numbers, kind))
+        else:
+            first = "user" if "user" not in names else "user id"
+            writer = stack.enter_context(TableWriter(path, [first], names, kind))
+            if sd:
+                files.append(path.with_suffix(f".sd{path.suffix}"))
+                second = stack.enter_context(TableWriter(files[1], [first], names, kind))
+        for block in blocks:
+            own = users[block.start : block.stop]
+            if layout == "long":
+                _write_long(writer, own, names, block)
+            else:
+                writer.write([own], block.values, block.observed)
+                if block.sd is not None:
+                    second.write([own], block.sd)
+            if on_progress is not None:
+                on_progress(block.stop, len(users))
+    return Completed(len(users), len(names), len(ratings), tuple(files))
+
+
+def completed_blocks(
+    model: GaussianModel,
+    *,
+    sd: bool = False,
+    projected: bool = False,
+    team: Team | None = None,
+    block_bytes: int = BLOCK_BYTES,
+) -> Iterator[Block]:
+    """The completed table in blocks of users, for signals of every kind."""
+    ratings, team = _ratings_of(model), team or Team()
+    step = max(1, block_bytes // (8 * max(ratings.n_items, 1)))
+    signals = Signals.of(ratings, model.layout)
+    if model.layout.kind == "blocks":
+        height = model.layout.block[0]
+        step = max(1, step // height) * height
+    elif model.layout.kind == "columns" and sd:
+        # Every block factorizes all signals again, so few blocks are better.
+        step *= 8
+    for start, stop in spans(ratings.n_users, step):
+        values, variances = _predict_users(model, signals, start, stop, sd, team)
+        if projected:
+            values = np.asarray(model.scale.project(values), np.float64)
+        rows = slice(ratings.indptr[start], ratings.indptr[stop])
+        where = (ratings.rows[rows] - start, ratings.indices[rows])
+        values[where] = ratings.values[rows]
+        observed = np.zeros(values.shape, bool)
+        observed[where] = True
+        deviation = None
+        if variances is not None:
+            deviation = np.sqrt(variances)
+            deviation[observed] = 0.0
+        yield Block(start, stop, values, observed, deviation)
+
+
+def _predict_users(
+    model: GaussianModel, signals: Signals, start: int, stop: int, sd: bool, team: Team
+) -> tuple[Floats, Floats | None]:
+    """Predictions and variances of a rating, (stop - start, items)."""
+    layout, gaussian, noise = model.layout, model.gaussian, model.noise
+    if layout.kind == "columns":
+        users = np.arange(start, stop)
+        values, variances = estimates(signals, gaussian, noise, sd=sd, team=team, only=users)
+        return values.T.copy(), None if variances is None else variances.T.copy()
+    if layout.kind == "rows":
+        own = signals.take(np.arange(start, stop))
+        return estimates(own, gaussian, noise, sd=sd, team=team)
+    (height, width), per_row = layout.block, -(-layout.items // layout.block[1])
+    bands = (start // height, -(-stop // height))
+    own = signals.take(np.arange(bands[0] * per_row, bands[1] * per_row))
+    values, variances = estimates(own, gaussian, noise, sd=sd, team=team)
+
+    def unfold(flat: Floats) -> Floats:
+        parts = flat.reshape(bands[1] - bands[0], per_row, height, width)
+        table = parts.transpose(0, 2, 1, 3).reshape(-1, per_row * width)
+        return table[: stop - start, : layout.items].copy()
+
+    return unfold(values), None if variances is None else unfold(variances)
+
+
+def estimates(
+    signals: Signals,
+    gaussian: Gaussian,
+    noise: Noise,
+    *,
+    sd: bool,
+    team: Team,
+    only: npt.NDArray[np.int64] | None = None,
+) -> tuple[Floats, Floats | None]:
+    """f̃ of some signals, and the variance of a new observation of each coordinate.
+
+    only : coordinates wanted; None for all. Shapes (signals, coordinates).
+    """
+    weights = e_step(signals, gaussian, noise, team).weights
+    matrix = sparse.csr_matrix(
+        (weights, signals.indices, signals.indptr), shape=(signals.count, signals.dimension)
+    )
+    covariance = gaussian.covariance
+    coordinates = np.arange(signals.dimension) if only is None else only
+    if isinstance(covariance, FactoredCovariance):
+        shares = (matrix @ covariance.factor) @ covariance.factor[coordinates].T
+        own = matrix if only is None else matrix[:, only]
+        shares = shares + covariance.epsilon * own.toarray()
+    else:
+        columns = covariance.rows(coordinates).T if only is not None else covariance.matrix
+        shares = matrix @ columns
+    values = shares.astype(np.float64) + gaussian.mean[coordinates]
+    if not sd:
+        return values, None
+    variances = np.empty(values.shape)
+    prior = covariance.diagonal()[coordinates]
+    with team.whole():
+        for signal in range(signals.count):
+            rows = slice(signals.indptr[signal], signals.indptr[signal + 1])
+            observed = signals.indices[rows]
+            variances[signal] = prior - _explained(gaussian, noise, observed, coordinates)
+    np.maximum(variances, 0.0, out=variances)
+    return values, variances + noise.variances(coordinates)
+
+
+def _explained(
+    gaussian: Gaussian,
+    noise: Noise,
+    observed: npt.NDArray[np.integer],
+    coordinates: npt.NDArray[np.int64],
+) -> Floats:
+    """Diagonal of Σ[:, o] (Σ[o, o] + Σ_w)⁻¹ Σ[o, :]: the variance that o explains."""
+    if not len(observed):
+        return np.zeros(len(coordinates))
+    covariance = gaussian.covariance
+    kernel = covariance.submatrix(observed, observed) + noise.submatrix(observed)
+    try:
+        factor = scipy.linalg.cholesky(kernel, lower=True)
+    except np.linalg.LinAlgError:
+        raise NumericalError(
+            "A signal's observations have a singular covariance under this model, so it has no "
+            "standard deviations; fit with a larger ε."
+        ) from None
+    cross = covariance.rows(observed)[:, coordinates].astype(np.float64)
+    whitened = scipy.linalg.solve_triangular(factor, cross, lower=True, overwrite_b=True)
+    return np.einsum("ij,ij->j", whitened, whitened)
+
+
+def _write_long(writer: TableWriter, users: list[object], names: list[str], block: Block) -> None:
+    """A row per entry, in the order of users and then of items."""
+    columns = [block.values.ravel(), block.observed.ravel().astype(np.float64)]
+    if block.sd is not None:
+        columns.append(block.sd.ravel())
+    exact = np.zeros((block.values.size, len(columns)), bool)
+    exact[:, 0] = block.observed.ravel()
+    labels: list[list[object]] = [[user for user in users for _ in names], [*names] * len(users)]
+    writer.write(labels, np.stack(columns, axis=1), exact)
+
+
+def _names(model: GaussianModel, titles: bool) -> list[str]:
+    """Distinct names of the items."""
+    ids = [str(value) for value in model.items.ids.tolist()]
+    if not titles:
+        return ids
+    known = model.item_info.titles
+    return [f"{title} [{id}]" if title else id for title, id in zip(known, ids, strict=True)]
+
+
+def _ratings_of(model: GaussianModel) -> Ratings:
+    if model.ratings is None:
+        raise ConfigError(
+            "This model was saved without its training ratings, so there is no table to complete; "
+            "save it with them."
+        )
+    return model.ratings

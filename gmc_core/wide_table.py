@@ -1,0 +1,202 @@
+"""Completing a plain table: rows are cases, columns are named quantities, some blank.
+
+The columns may have any units. Inside, each is standardised with the mean and the
+standard deviation of its given entries, so that one ε suits all of them and the
+initial value of a blank is its column's mean, 0.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from gmc_core.completion import Floats, estimates
+from gmc_core.cost import check_memory, estimate
+from gmc_core.em import initial_state, map_em
+from gmc_core.errors import DataError
+from gmc_core.linalg.threads import Team
+from gmc_core.noise import Noise
+from gmc_core.ratings import frozen
+from gmc_core.settings import FitSettings
+from gmc_core.signals import Layout, Signals
+from gmc_core.table_files import TableWriter
+from gmc_core.wide_reader import TableOptions, WideTable, read_table
+
+__all__ = [
+    "CompletedTable",
+    "TableOptions",
+    "WideTable",
+    "complete_table",
+    "read_table",
+    "write_completed",
+]
+
+# As a share of a column's variance. On simulated tables from 30 x 60 to 1,000 x 8, of 2
+# to 4 factors and with 10 to 50 % blanks, the error at .2 after 20 iterations was within
+# 4 % of the best ε from .01 to .5; more iterations changed little.
+DEFAULT_EPSILON = 0.2
+DEFAULT_ITERATIONS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class CompletedTable:
+    """A table without blanks, in the units of the original.
+
+    table : what was completed.
+    values : (rows, columns). sd : the posterior standard deviation of a filled
+        entry, 0 where an entry was given; None unless asked for.
+    means, scales : (columns,) mean and standard deviation of the given entries.
+    empty_rows : positions of rows without any entry, filled with the model's mean.
+    constant_columns : names of columns whose given entries are all equal.
+    log_likelihoods : one per iteration, of the standardised entries.
+    """
+
+    table: WideTable
+    values: Floats
+    sd: Floats | None
+    means: Floats
+    scales: Floats
+    empty_rows: npt.NDArray[np.int64]
+    constant_columns: tuple[str, ...]
+    log_likelihoods: tuple[float, ...]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the result must know, a sentence each."""
+        notes = []
+        if len(self.empty_rows):
+            first = ", ".join(str(self.table.lines[row]) for row in self.empty_rows[:5])
+            notes.append(
+                f"{len(self.empty_rows):,} rows have no entry at all and are filled with the "
+                f"columns' means (line {first}{', …' if len(self.empty_rows) > 5 else ''})"
+            )
+        if self.constant_columns:
+            notes.append(
+                "all given entries are equal in "
+                f"{', '.join(self.constant_columns[:5])}: nothing can be learned from them"
+            )
+        return tuple(notes)
+
+
+def complete_table(
+    table: WideTable,
+    *,
+    epsilon: float = DEFAULT_EPSILON,
+    iterations: int = DEFAULT_ITERATIONS,
+    noise: float = 0.0,
+    sd: bool = False,
+    team: Team | None = None,
+) -> CompletedTable:
+    """Fit the Gaussian to a table's rows by MAP-EM and fill its blanks.
+
+    Parameters
+    ----------
+    epsilon : ε of equation (7), as a share of each column's variance.
+    iterations : L; 0 fills with the columns' means.
+    noise : variance of an entry's noise, in the same units.
+
+    Raises
+    ------
+    DataError
+        If a column has no entry, or there are fewer than two rows with entries.
+    ConfigError, NumericalError, ResourceError
+        As for a fit.
+    """
+    FitSettings(epsilon=epsilon, iterations=iterations, noise=noise)  # checks the values
+    team = team or Team()
+    means, scales, constant = _standards(table)
+    observed = ~np.isnan(table.values)
+    filled_rows = np.flatnonzero(observed.any(axis=1))
+    if len(filled_rows) < 2:
+        raise DataError(
+            "A covariance needs at least two rows with entries; give a table with more rows.",
+            path=table.path,
+        )
+    standard = (table.values - means) / scales
+    # A row without entries says nothing of how columns vary together.
+    signals = _signals(standard[filled_rows])
+    check_memory(estimate(signals.sizes, signals.dimension, threads=team.size))
+    sigma_w = Noise.of(noise, signals.dimension)
+    state = initial_state(signals, 0.0, np.float64)
+    likelihoods = []
+    for step in map_em(
+        signals, state, epsilon=epsilon, iterations=iterations, noise=sigma_w, team=team
+    ):
+        state = step.state
+        likelihoods.append(step.log_likelihood)
+    everything = _signals(standard)
+    if state.iteration:
+        values, variances = estimates(everything, state.gaussian, sigma_w, sd=sd, team=team)
+    else:
+        values = np.zeros(standard.shape)
+        variances = np.ones(standard.shape) if sd else None
+    values = values * scales + means
+    values[observed] = table.values[observed]
+    deviations = None
+    if variances is not None:
+        deviations = np.sqrt(variances) * scales
+        deviations[:, constant] = 0.0
+        deviations[observed] = 0.0
+    return CompletedTable(
+        table=table,
+        values=values,
+        sd=deviations,
+        means=means,
+        scales=np.where(constant, 0.0, scales),
+        empty_rows=np.flatnonzero(~observed.any(axis=1)),
+        constant_columns=tuple(np.array(table.names, dtype=object)[constant]),
+        log_likelihoods=tuple(likelihoods),
+    )
+
+
+def write_completed(result: CompletedTable, out: str | os.PathLike[str]) -> tuple[Path, ...]:
+    """Write ``name.csv`` (or .parquet) and, with standard deviations, ``name.sd.csv``.
+
+    Label columns come first; given entries are written exactly.
+    """
+    table, path = result.table, Path(out)
+    observed = ~np.isnan(table.values)
+    files = [(path, result.values, observed)]
+    if result.sd is not None:
+        files.append((path.with_suffix(f".sd{path.suffix}"), result.sd, observed))
+    for file, values, exact in files:
+        with TableWriter(file, table.label_names, table.names) as writer:
+            writer.write(table.labels, values, exact)
+    return tuple(file for file, _, _ in files)
+
+
+def _standards(table: WideTable) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
+    """Mean and standard deviation of each column's given entries; which are constant."""
+    for name, count in zip(table.names, table.counts.tolist(), strict=True):
+        if not count:
+            raise DataError(
+                f"The column {name!r} has no entry, so nothing is known of it; remove the column, "
+                "or give at least one value.",
+                path=table.path,
+            )
+    # Sums of squares would overflow for entries beyond 1e154.
+    largest = np.nanmax(np.abs(table.values), axis=0)
+    unit = np.where(largest > 0, largest, 1.0)
+    scaled = table.values / unit
+    means = np.nanmean(scaled, axis=0)
+    scales = np.nanstd(scaled, axis=0)
+    constant = np.nanmax(table.values, axis=0) == np.nanmin(table.values, axis=0)
+    scales = np.where(constant, 1.0, scales)
+    return means * unit, np.where(constant, 1.0, scales * unit), constant
+
+
+def _signals(standard: Floats) -> Signals:
+    """The rows of a table with NaN where it is blank, as signals."""
+    observed = ~np.isnan(standard)
+    rows, columns = standard.shape
+    indptr = np.concatenate([[0], np.cumsum(observed.sum(axis=1))]).astype(np.int64)
+    return Signals(
+        Layout("rows", rows, columns),
+        frozen(indptr),
+        frozen(np.nonzero(observed)[1].astype(np.int32)),
+        frozen(standard[observed]),
+    )

@@ -1,6 +1,100 @@
-"""The Fit page; to be written."""
+"""Fit: choose the settings, start a run in the background, watch it.
+
+What is shown comes from the run store, found by the run's id in the URL: a reload, a
+second tab and a restart all show the same run. The fit itself runs in a process of
+its own.
+"""
+
+from __future__ import annotations
 
 import streamlit as st
 
-st.title("Fit", anchor=False)
-st.page_link("pages/data.py", label="Choose data", icon=":material/arrow_forward:")
+from explorer import context, fit_form, run_view, sources
+from explorer.components import empty_state, escape, guard, page_header
+from explorer.run_actions import start_worker
+from gmc_core.experiment import ExperimentConfig
+from gmc_core.settings import FitSettings
+
+
+def start(config: ExperimentConfig) -> None:
+    """Queue the experiment, or find the same one, and show it."""
+    run = context.store().submit(config)
+    if run.state == "finished":
+        st.toast("The same fit has been computed before; here it is.", icon=":material/history:")
+    start_worker()
+    context.choose(run=run.id)
+    st.rerun()
+
+
+def settings() -> None:
+    """The form, the estimate and the start button."""
+    chosen = context.current()
+    ratings, _ = context.filtered(chosen)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(
+            f"**{escape(sources.title(chosen.data))}**: {ratings.n_users:,} users, "
+            f"{ratings.n_items:,} items, {len(ratings):,} ratings after the filter; "
+            f"{PROTOCOLS[chosen.protocol]}.",
+            width="content",
+        )
+        st.page_link(
+            "pages/data.py",
+            label="Change",
+            icon=":material/edit:",
+            query_params=context.link_params(),
+        )
+        st.space("stretch")
+        st.caption("Presets", width="content")
+        fit_form.presets(ratings.scale)
+    begin = st.container()
+    choice = fit_form.fit_controls(ratings.scale, chosen.protocol)
+    with begin:
+        _start_bar(choice, chosen.protocol)
+
+
+def _start_bar(choice: fit_form.Choice, protocol: str) -> None:
+    cost = fit_form.cost_of(choice.settings)
+    seconds = fit_form.fit_seconds(cost, choice.settings) * choice.repetitions
+    possible = fit_form.allowed(cost)
+    possible = possible and not (protocol == "strong" and choice.settings.signals != "rows")
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", border=True):
+        clicked = st.button(
+            "Start the fit",
+            key="start_fit",
+            type="primary",
+            icon=":material/play_arrow:",
+            disabled=not possible,
+        )
+        st.markdown(fit_form.cost_sentence(cost, seconds), width="stretch")
+    if clicked:
+        start(choice.config)
+
+
+PROTOCOLS = {
+    "weak": "weak generalization",
+    "strong": "strong generalization",
+    "none": "nothing held out",
+}
+
+page_header(
+    "Fit",
+    "Learn the mean μ and covariance Σ of the users’ rating rows with MAP-EM, and watch the error "
+    "on held-out ratings.",
+)
+with guard():
+    if st.session_state.pop("fit_autostart", False):
+        context.choose(data="sample", protocol="weak", run="")
+        start(context.current_config(fit=FitSettings()))
+    identity = context.current_run()
+    if identity is None:
+        settings()
+    else:
+        shown = context.store().run(identity)
+        if shown.kind == "sweep":
+            empty_state(
+                "This link leads to a sweep, which has a page of its own.",
+                "pages/sensitivity.py",
+                "Open the sweep",
+            )
+        else:
+            run_view.show(shown)

@@ -1,6 +1,141 @@
-"""The Results page; to be written."""
+"""Results: the paper's two tables with this product's own figures beside them."""
+
+from __future__ import annotations
 
 import streamlit as st
 
-st.title("Results", anchor=False)
-st.page_link("pages/data.py", label="Choose data", icon=":material/arrow_forward:")
+from explorer import context, sources
+from explorer.components import download, guard, page_header
+from explorer.results_table import as_csv, as_html, as_json, as_markdown, measured_sentence
+from explorer.run_actions import start_worker
+from gmc_core.experiment import ExperimentConfig
+from gmc_core.published import TABLES, PublishedTable
+from gmc_core.reproduction import REPETITIONS, Reproduction, reproduction
+
+PROTOCOLS = ("weak", "strong")
+
+
+def label(table: PublishedTable, protocol: str) -> str:
+    """The name of a reproducing run, by which it is found while it is under way."""
+    return f"{table.data_set}, {protocol}: the paper's experiment"
+
+
+def start(name: str, table: PublishedTable, path: str) -> None:
+    """Queue the weak and the strong experiment."""
+    reading: dict[str, object] = {}
+    if path:
+        path, reading = sources.location(sources.register(path))
+    for protocol in PROTOCOLS:
+        context.store().submit(
+            ExperimentConfig(
+                data=path or name, reading=reading, protocol=protocol, repetitions=REPETITIONS
+            ),
+            label=label(table, protocol),
+        )
+    start_worker()
+
+
+def under_way(table: PublishedTable) -> None:
+    """Links to the reproducing runs that have not finished."""
+    names = [label(table, protocol) for protocol in PROTOCOLS]
+    for run in context.store().runs():
+        if run.label in names and run.state != "finished":
+            st.page_link(
+                "pages/fit.py",
+                label=f"{run.label}: {run.state}, {run.progress:.0%} done",
+                icon=":material/monitoring:",
+                query_params={"run": run.id},
+            )
+
+
+def show(name: str, table: PublishedTable) -> None:
+    """One table: what was measured, from which run, and the way to measure it."""
+    found = reproduction(context.store().runs(), table)
+    st.subheader(table.data_set, anchor=False)
+    wanted = table.settings
+    st.caption(
+        f"{wanted.users:,} users and {wanted.items:,} items after the filter, ratings "
+        f"{wanted.low}–{wanted.high}, NMAE = MAE ÷ {wanted.divisor:g}; {wanted.weak_users:,} users "
+        f"weak, {wanted.strong_users:,} strong, {wanted.repetitions} repetitions. Smallest "
+        "published value in bold."
+    )
+    st.table(as_markdown(found), hide_index=True)
+    for run, protocol in ((found.weak, "weak"), (found.strong, "strong")):
+        if run is not None:
+            with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+                st.markdown(measured_sentence(found, protocol), width="content")
+                st.page_link(
+                    "pages/fit.py",
+                    label=f"run {run.id}",
+                    icon=":material/open_in_new:",
+                    query_params={"run": run.id},
+                )
+    under_way(table)
+    if found.weak is None or found.strong is None:
+        missing(name, table, found)
+    downloads(name, found)
+
+
+def missing(name: str, table: PublishedTable, found: Reproduction) -> None:
+    """How to measure what is not there yet."""
+    with st.container(border=True):
+        path = ""
+        if name == "eachmovie":
+            st.markdown(
+                "EachMovie was withdrawn in 2004 and cannot be downloaded. With **your own copy** "
+                "(`vote.txt`, or the folder or zip that holds it) this table can be measured."
+            )
+            path = st.text_input("Path of your EachMovie files", key="path_eachmovie")
+        elif not sources.is_ready(name):
+            st.markdown(
+                "MovieLens 1M is not on this machine yet: download it on the Data page, or give "
+                "the path of your own copy (`ml-1m.zip`, or its folder)."
+            )
+            st.page_link(
+                "pages/data.py",
+                label="Download it on the Data page",
+                icon=":material/download:",
+                query_params={"data": name},
+            )
+            path = st.text_input("Path of your MovieLens 1M files", key=f"path_{name}")
+        else:
+            st.markdown("MovieLens 1M is on this machine.")
+        ready = bool(path.strip()) or (name != "eachmovie" and sources.is_ready(name))
+        clicked = st.button(
+            f"Start the reproduction ({REPETITIONS} repetitions, weak and strong)",
+            key=f"reproduce_{name}",
+            type="primary",
+            icon=":material/science:",
+            disabled=not ready,
+            help="Runs in the background with the paper's settings; it takes minutes to an hour, "
+            "depending on the machine.",
+        )
+        if clicked:
+            start(name, table, path.strip())
+            st.rerun()
+
+
+def downloads(name: str, found: Reproduction) -> None:
+    """The table as files."""
+    with st.container(horizontal=True, gap="small"):
+        for text, ending, mime, make in (
+            ("CSV", "csv", "text/csv", as_csv),
+            ("HTML", "html", "text/html", as_html),
+            ("JSON", "json", "application/json", as_json),
+        ):
+            download(text, make(found), f"{name}-results.{ending}", mime, key=f"{name}_{ending}")
+
+
+page_header(
+    "Results",
+    "What the paper reports, and what this program measures with the paper’s settings on the "
+    "same data. Lower is better; 1 is random guessing.",
+)
+with guard():
+    st.markdown(
+        "A measured value carries its standard error over the held-out ratings. Most gaps between "
+        "the three best published methods are smaller than two standard errors of one experiment, "
+        "so their order is not settled by these tables."
+    )
+    for key in ("ml-1m", "eachmovie"):
+        show(key, TABLES[key])

@@ -1,6 +1,249 @@
-"""The Runs page; to be written."""
+"""Runs: all of them in a table; compare, name, resume, export, import and delete."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import streamlit as st
 
-st.title("Runs", anchor=False)
-st.page_link("pages/data.py", label="Choose data", icon=":material/arrow_forward:")
+from explorer import context
+from explorer.components import chart, download, empty_state, escape, guard, number_row, page_header
+from explorer.figures.runs import (
+    comparison_figure,
+    data_name,
+    describe_comparison,
+    differences,
+    runs_table,
+)
+from explorer.fit_form import size
+from explorer.run_actions import exports, start_worker
+from explorer.run_view import STATES, curves_of
+from explorer.theme import is_dark
+from gmc_core.store import Run
+
+POLL_SECONDS = 2.0
+QUANTITIES = {
+    "nmae": "NMAE",
+    "rmse": "RMSE, in ratings",
+    "mae": "MAE, in ratings",
+    "log_likelihood": "log-likelihood",
+    "covariance_change": "relative change of Σ",
+}
+
+
+def filters() -> list[Run]:
+    """The runs that pass the filter controls."""
+    text, states, data = st.columns([2, 3, 2], gap="small", vertical_alignment="bottom")
+    wanted = text.text_input(
+        "Search",
+        key="search",
+        bind="query-params",
+        placeholder="name, note, data, setting",
+        icon=":material/search:",
+    )
+    chosen = states.multiselect(
+        "State", list(STATES), key="states", format_func=lambda state: STATES[state][0],
+        placeholder="all",
+    )  # fmt: skip
+    runs = context.store().runs(text=wanted or "")
+    names = sorted({data_name(run) for run in runs})
+    only = data.multiselect("Data", names, key="data_names", placeholder="all")
+    return [
+        run
+        for run in runs
+        if (not chosen or run.state in chosen) and (not only or data_name(run) in only)
+    ]
+
+
+def overview(runs: Sequence[Run]) -> None:
+    """The table; a click on rows picks them."""
+    st.session_state["runs_shown"] = [run.id for run in runs]
+    st.dataframe(
+        runs_table(runs),
+        key="runs_table",
+        hide_index=True,
+        height=33 * (min(len(runs), 8) + 1) + 2,
+        row_height=33,
+        placeholder="–",
+        on_select=_pick,
+        selection_mode="multi-row",
+        alt=f"Table of {len(runs)} runs with state, settings, NMAE, time and disk use.",
+        column_config={
+            "run": st.column_config.TextColumn("Run", pinned=True, width=230),
+            "state": st.column_config.TextColumn("State", width=95),
+            "progress": st.column_config.ProgressColumn(
+                "Done", format="percent", min_value=0, max_value=1, width="small"
+            ),
+            "data": "Data",
+            "protocol": "Protocol",
+            "epsilon": "ε",
+            "L": st.column_config.NumberColumn("L", format="%d"),
+            "fits": st.column_config.NumberColumn("Fits", help="Repetitions; fits of a sweep"),
+            "nmae": st.column_config.NumberColumn("NMAE", format="%.4f"),
+            "nmae_se": st.column_config.NumberColumn("±", format="%.4f", help="Standard error"),
+            "rmse": st.column_config.NumberColumn("RMSE", format="%.4f"),
+            "seconds": st.column_config.NumberColumn("Seconds", format="%.0f"),
+            "created": st.column_config.DatetimeColumn("Started", format="distance"),
+            "megabytes": st.column_config.NumberColumn("MB", format="%.1f", help="On disk"),
+            "note": "Note",
+            "open": st.column_config.LinkColumn("Open", display_text="open", width=60),
+        },
+    )
+
+
+def _pick() -> None:
+    rows = st.session_state["runs_table"]["selection"]["rows"]
+    shown = st.session_state["runs_shown"]
+    st.session_state["picked"] = [shown[row] for row in rows if row < len(shown)]
+
+
+@st.fragment(run_every=POLL_SECONDS)
+def progress(before: tuple[tuple[str, str, float], ...]) -> None:
+    """Draws nothing; redraws the page when a run has moved on."""
+    if fingerprint(context.store().runs()) != before:
+        st.rerun(scope="app")
+
+
+def fingerprint(runs: Sequence[Run]) -> tuple[tuple[str, str, float], ...]:
+    """What the table shows of each run's progress."""
+    return tuple((run.id, run.state, run.progress) for run in runs)
+
+
+def one(run: Run) -> None:
+    """Everything that can be done with one run."""
+    store = context.store()
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        label, colour, icon = STATES[run.state]
+        st.subheader(escape(run.title), anchor=False, width="content")
+        st.badge(label, color=colour, icon=icon)
+        sweep = run.kind == "sweep"
+        st.page_link(
+            "pages/sensitivity.py" if sweep else "pages/fit.py",
+            label="Open",
+            icon=":material/open_in_new:",
+            query_params={"sweep" if sweep else "run": run.id},
+        )
+        if run.state in ("queued", "running"):
+            st.button("Cancel", key="cancel", on_click=store.cancel, args=(run.id,))
+        elif run.resumable:
+            st.button("Resume", key="resume", type="primary", on_click=_resume, args=(run.id,))
+        delete([run])
+    if run.message:
+        st.caption(escape(run.message))
+    left, right = st.columns([1, 2], gap="small")
+    name = left.text_input("Name", run.label, key=f"name_{run.id}", placeholder=run.title)
+    note = right.text_input("Note", run.note, key=f"note_{run.id}")
+    if name.strip() != run.label:
+        store.rename(run.id, name)
+        st.rerun()
+    if note.strip() != run.note:
+        store.annotate(run.id, note)
+        st.rerun()
+    exports(run)
+    with st.expander("Settings and the command that repeats this run"):
+        st.code(store.command(run.id), language="shell", wrap_lines=True)
+        st.dataframe(differences({run.id: run.config.as_dict()}, all_rows=True), height=300)
+
+
+def _resume(identity: str) -> None:
+    context.store().resume(identity)
+    start_worker()
+
+
+def delete(runs: Sequence[Run]) -> None:
+    """A button that asks before it deletes."""
+    many = "this run" if len(runs) == 1 else f"these {len(runs)} runs"
+    with st.popover("Delete", icon=":material/delete:"):
+        freed = size(sum(run.disk_bytes for run in runs))
+        st.markdown(f"Delete {many} with models and records? This frees {freed} and is final.")
+        if st.button(f"Delete {many}", key="delete_confirmed", type="primary"):
+            for run in runs:
+                context.store().delete(run.id)
+                if context.current_run() == run.id:
+                    context.choose(run="")
+            st.toast(f"Deleted {many}; {freed} are free again.")
+            st.rerun()
+
+
+def several(runs: Sequence[Run]) -> None:
+    """Curves and settings of the picked runs side by side."""
+    named = {f"{run.title} ({run.id[:4]})": run for run in runs}
+    fits = {name: curves_of(run) for name, run in named.items() if run.kind == "run"}
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        quantity = st.selectbox(
+            "Compare", list(QUANTITIES), key="quantity", format_func=QUANTITIES.get, width=260
+        )
+        delete(runs)
+    if fits:
+        label = QUANTITIES[quantity]
+        chart(
+            comparison_figure(fits, quantity, label, dark=is_dark()),
+            describe_comparison(fits, quantity, label),
+            key="comparison",
+        )
+    whole = st.toggle("Also the settings that are the same", key="all_settings")
+    table = differences(
+        {name: {**run.config.as_dict(), **(run.sweep or {})} for name, run in named.items()},
+        all_rows=whole,
+    )
+    if table.empty:
+        st.caption("All settings of these runs are the same.")
+    else:
+        st.dataframe(table, alt="Settings in which the picked runs differ, a column per run.")
+        download("Settings (CSV)", table.to_csv(), "settings.csv", "text/csv", key="settings_csv")
+
+
+def take_in() -> None:
+    """Import of an exported run."""
+    with st.expander("Import a run", icon=":material/upload:"):
+        file = st.file_uploader("A run exported as zip or JSON", ["zip", "json"], key="import")
+        if file is not None and st.button("Import", key="import_run", type="primary"):
+            with TemporaryDirectory(prefix="gmc-import-") as folder:
+                path = Path(folder) / f"run{Path(file.name).suffix.lower()}"
+                path.write_bytes(file.getbuffer())
+                run = context.store().import_run(path)
+            st.toast(f"Imported {escape(run.title)}.")
+            st.rerun()
+
+
+page_header("Runs", "Every fit and sweep on this machine, whoever started it.")
+with guard():
+    everything = context.store().runs()
+    for _, _, message in context.store().messages():
+        st.warning(escape(message))
+    if not everything:
+        empty_state("There is no run yet.", "pages/fit.py", "Start the first fit")
+    else:
+        active = sum(run.state in ("queued", "running") for run in everything)
+        usage = context.store().disk_usage()
+        number_row(
+            [
+                ("Runs", f"{len(everything)}"),
+                ("Waiting or running", f"{active}"),
+                ("On disk", size(usage), f"In {context.store().path}"),
+            ]
+        )
+        visible = filters()
+        if visible:
+            overview(visible)
+        else:
+            st.info("No run passes these filters; clear one of them.")
+        known = {run.id: run for run in everything}
+        picked_before = st.session_state.get("picked", [])
+        st.session_state["picked"] = [i for i in picked_before if i in known]
+        picked = st.multiselect(
+            "Picked runs (or click rows of the table)",
+            list(known),
+            key="picked",
+            format_func=lambda identity: f"{known[identity].title} ({identity[:4]})",
+            placeholder="pick one to change or export it, several to compare them",
+        )
+        if len(picked) == 1:
+            one(known[picked[0]])
+        elif picked:
+            several([known[identity] for identity in picked])
+        if active:
+            progress(fingerprint(everything))
+    take_in()

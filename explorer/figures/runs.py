@@ -1,4 +1,4 @@
-"""Several runs in one figure, and what their settings differ in."""
+"""All runs in a table, several in one figure, and what their settings differ in."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 
 from explorer.figures.fit import Curve, mean_curve
 from explorer.theme import palette, style
+from gmc_core.store import Run
 
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
@@ -99,3 +100,65 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
         else:
             flat[prefix + key] = "default" if value is None else str(value)
     return flat
+
+
+def runs_table(runs: Sequence[Run]) -> pd.DataFrame:
+    """One line per run for the overview, ids as the index."""
+    return pd.DataFrame(
+        [
+            {
+                "run": run.title,
+                "state": run.state,
+                "progress": run.progress,
+                "data": data_name(run),
+                "protocol": run.config.protocol,
+                "epsilon": _epsilon(run),
+                "L": run.iterations,
+                "fits": _fits(run),
+                "nmae": _summary(run, "nmae"),
+                "nmae_se": _summary(run, "nmae_se"),
+                "rmse": _summary(run, "rmse"),
+                "seconds": _summary(run, "seconds"),
+                "created": pd.Timestamp(run.created, unit="s"),
+                "megabytes": run.disk_bytes / 1e6,
+                "note": run.note,
+                "open": link(run),
+            }
+            for run in runs
+        ],
+        index=[run.id for run in runs],
+        columns=TABLE_COLUMNS,
+    )
+
+
+TABLE_COLUMNS = [
+    *("run", "open", "state", "progress", "nmae", "nmae_se", "rmse", "epsilon", "L", "data"),
+    *("protocol", "fits", "seconds", "created", "megabytes", "note"),
+]
+
+
+def link(run: Run) -> str:
+    """Where a run is shown, relative to the dashboard's other pages."""
+    return f"{'sensitivity?sweep' if run.kind == 'sweep' else 'fit?run'}={run.id}"
+
+
+def data_name(run: Run) -> str:
+    """What the run's data are called: the last part of a path."""
+    return str((run.data or {}).get("name") or run.config.data).rsplit("/", 1)[-1]
+
+
+def _epsilon(run: Run) -> str:
+    if run.sweep:
+        values = run.sweep["epsilons"]
+        return f"{min(values):.3g} … {max(values):.3g}"
+    value = run.config.fit.epsilon
+    return "default" if value is None else f"{value:.3g}"
+
+
+def _fits(run: Run) -> int:
+    return sum(run.children.values()) if run.kind == "sweep" else run.repetitions
+
+
+def _summary(run: Run, name: str) -> float | None:
+    value = (run.summary or {}).get(name)
+    return None if value is None else float(value)

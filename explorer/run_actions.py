@@ -1,0 +1,51 @@
+"""What can be done with a run from any page: start the worker, take it out as a file."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import streamlit as st
+
+from explorer import context
+from explorer.components import download
+from gmc_core.store import Run
+
+# label, format of Store.export, ending, MIME type
+FORMATS = (
+    ("Report (HTML)", "html", "html", "text/html"),
+    ("Records (CSV)", "csv", "csv", "text/csv"),
+    ("All figures (JSON)", "json", "json", "application/json"),
+    ("Whole run (zip)", "zip", "zip", "application/zip"),
+)
+MODEL = ("Model (.gmc)", "model", "gmc", "application/octet-stream")
+
+
+def start_worker() -> None:
+    """See to it that a worker computes what waits."""
+    from gmc_core.worker import ensure_worker
+
+    ensure_worker(context.store())
+
+
+def exports(run: Run) -> None:
+    """A row of download buttons; each file is made when its button is clicked."""
+    has_model = run.kind == "run" and context.store().model_path(run.id) is not None
+    formats = (*FORMATS, MODEL) if has_model else FORMATS
+    with st.container(horizontal=True, gap="small"):
+        for label, kind, ending, mime in formats:
+            download(
+                label,
+                partial(exported, run.id, kind, ending),
+                f"run-{run.id}.{ending}",
+                mime,
+                key=f"export_{kind}_{run.id}",
+            )
+
+
+def exported(identity: str, kind: str, ending: str) -> bytes:
+    """The content of an exported file."""
+    with TemporaryDirectory(prefix="gmc-export-") as folder:
+        path = Path(folder) / f"run-{identity}.{ending}"
+        return context.store().export(identity, path, kind).read_bytes()

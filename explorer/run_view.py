@@ -1,0 +1,286 @@
+"""One run on the screen: state, live curves, result, and what can be done with it.
+
+The curves live in a fragment that repeats while something happens; everything with a
+button is outside, so that a click is never lost to an update.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+
+import streamlit as st
+
+from explorer import context
+from explorer.components import chart, escape
+from explorer.figures import fit as figures
+from explorer.fit_form import duration, size
+from explorer.references import PAPER_LABEL, References, references
+from explorer.run_actions import exports, start_worker
+from explorer.theme import is_dark
+from gmc_core.fit import IterationRecord
+from gmc_core.reproduction import table_for
+from gmc_core.store import Run
+
+POLL_SECONDS = 1.0
+STATES: dict[str, tuple[str, str, str]] = {
+    # label, colour, icon
+    "queued": ("waiting", "gray", ":material/hourglass_empty:"),
+    "running": ("running", "blue", ":material/play_arrow:"),
+    "finished": ("finished", "green", ":material/check_circle:"),
+    "cancelled": ("cancelled", "orange", ":material/stop_circle:"),
+    "failed": ("failed", "red", ":material/error:"),
+    "interrupted": ("interrupted", "orange", ":material/power_off:"),
+}
+
+Curves = list[list[IterationRecord]]
+
+
+def show(run: Run) -> None:
+    """Draw a run; ``run`` is fresh from the store."""
+    if run.state == "queued":
+        start_worker()
+    _head(run)
+    pending = run.state in ("queued", "running") or not references(run).ready
+    st.fragment(_body, run_every=POLL_SECONDS if pending else None)(run.id, run.state, pending)
+    if run.ended_for_good:
+        _after(run)
+
+
+def _head(run: Run) -> None:
+    label, colour, icon = STATES[run.state]
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.subheader(escape(run.title), anchor=False, width="content")
+        st.badge(label, color=colour, icon=icon)
+        st.space("stretch")
+        if run.state in ("queued", "running"):
+            st.button(
+                "Stopping …" if run.cancelling else "Cancel",
+                key="cancel_run",
+                icon=":material/stop:",
+                disabled=run.cancelling,
+                help="Stops within a second or so and keeps what has been reached.",
+                on_click=context.store().cancel,
+                args=(run.id,),
+            )
+        elif run.resumable:
+            st.button(
+                "Resume",
+                key="resume_run",
+                icon=":material/resume:",
+                type="primary",
+                help="Goes on from the last saved state and ends as if it had not been stopped.",
+                on_click=context.store().resume,
+                args=(run.id,),
+            )
+        st.button(
+            "New fit",
+            key="new_fit",
+            icon=":material/add:",
+            help="Back to the settings; this run goes on and stays on the Runs page.",
+            on_click=context.choose,
+            kwargs={"run": ""},
+        )
+
+
+def _body(identity: str, state: str, pending: bool) -> None:
+    """The part that updates itself."""
+    run = context.store().run(identity)
+    if run.state != state:
+        st.rerun(scope="app")
+    curves = curves_of(run)
+    known = references(run)
+    if pending and run.ended_for_good and known.ready:
+        st.rerun(scope="app")
+    _status(run, curves)
+    _charts(run, curves, known)
+
+
+def curves_of(run: Run) -> Curves:
+    """The records of each repetition."""
+    curves: Curves = [[] for _ in range(run.repetitions)]
+    for repetition, record in context.store().records(run.id):
+        curves[repetition].append(record)
+    return curves
+
+
+def _status(run: Run, curves: Curves) -> None:
+    text = status_text(run, curves)
+    if run.state == "failed":
+        st.error(
+            f"{escape(run.message)}  \nChange the settings with “New fit”, or resume if the cause "
+            "is gone.",
+            icon=":material/error:",
+        )
+    elif run.state == "interrupted":
+        st.warning(
+            f"{escape(run.message) or 'The worker ended before the run did.'} {text} Nothing that "
+            "is shown here is lost: resume it to finish.",
+            icon=":material/power_off:",
+        )
+    elif run.state == "cancelled":
+        st.info(
+            f"{text} What it reached can be used as a partial model, or resumed.",
+            icon=":material/stop_circle:",
+        )
+    elif run.state == "finished":
+        st.success(result_sentence(run, references(run).lines), icon=":material/check_circle:")
+    if not run.ended_for_good:
+        st.progress(run.progress, text=text)
+
+
+def status_text(run: Run, curves: Sequence[Sequence[IterationRecord]]) -> str:
+    """Where a run is, in a sentence."""
+    if run.state == "queued":
+        return "Waiting for the worker, which starts within seconds unless other runs come first."
+    done = sum(len(curve) for curve in curves)
+    total = run.repetitions * run.iterations
+    if run.state != "running":
+        return f"{done} of {total} iterations are done."
+    if not done:
+        return (
+            "Reading the data and preparing. The first fit on a machine also compiles the "
+            "numerical code, which takes 10 to 20 seconds."
+        )
+    place = f"Iteration {run.iteration} of {run.iterations}"
+    if run.repetitions > 1:
+        place = (
+            f"Repetition {run.repetition + 1} of {run.repetitions}, {place[0].lower()}{place[1:]}"
+        )
+    elapsed = f" · {duration(time.time() - run.started)} so far" if run.started else ""
+    return f"{place}{elapsed} · about {duration(remaining(curves, total))} left"
+
+
+def remaining(curves: Sequence[Sequence[IterationRecord]], total: int) -> float:
+    """Estimated seconds until ``total`` iterations are done, from the typical one."""
+    seconds = [record.seconds for curve in curves for record in curve]
+    return statistics.median(seconds) * (total - len(seconds)) if seconds else 0.0
+
+
+def result_sentence(run: Run, lines: Mapping[str, float]) -> str:
+    """What a finished run has found."""
+    summary = run.summary or {}
+    nmae, error = summary.get("nmae"), summary.get("nmae_se")
+    if nmae is None:
+        return (
+            f"Finished after {run.iterations} iterations. Nothing was held out, so there is no "
+            "error to report; the model has learned from every rating."
+        )
+    text = f"**NMAE {nmae:.4f}**"
+    if error is not None and error == error:
+        text += f" ± {error:.4f} (one standard error)"
+    if summary.get("n"):
+        text += f" on {summary['n']:,} held-out ratings"
+    parts = [
+        f"{compared(nmae, lines[name])} than the {name}’s {lines[name]:.4f}"
+        for name in ("item mean", "user and item bias")
+        if name in lines
+    ]
+    text += f": {' and '.join(parts)}." if parts else "."
+    bias = lines.get("user and item bias")
+    if bias is not None and error and abs(nmae - bias) < error:
+        text += (
+            " The difference to the bias model is smaller than one standard error, so these "
+            "ratings do not settle which is better."
+        )
+    return text
+
+
+def compared(value: float, other: float) -> str:
+    """ "5 % lower", "3 % higher"."""
+    share = (value - other) / other
+    return f"{abs(share) * 100:.2g} % {'lower' if share < 0 else 'higher'}"
+
+
+def _charts(run: Run, curves: Curves, known: References) -> None:
+    dark, length = is_dark(), run.iterations
+    options = {"iterations": length, "dark": dark, "revision": run.id}
+    if run.config.protocol == "none":
+        st.caption("Nothing is held out under this protocol, so there is no NMAE, RMSE or MAE.")
+    else:
+        chart(
+            figures.nmae_figure(curves, known.lines, **options),
+            figures.describe_nmae(curves, known.lines),
+            key="nmae_chart",
+        )
+        st.caption(_comparison_note(run, known))
+    left, right = st.columns(2, gap="small")
+    if run.config.protocol != "none":
+        with left:
+            st.markdown("**Errors in ratings**")
+            chart(
+                figures.errors_figure(curves, **options),
+                figures.describe(curves, {"rmse": "RMSE", "mae": "MAE"}),
+                key="errors_chart",
+            )
+    with right:
+        st.markdown("**What MAP-EM climbs**")
+        chart(
+            figures.objective_figure(curves, **options),
+            figures.describe(
+                curves,
+                {"log_likelihood": "log-likelihood", "map_objective": "MAP objective"},
+            ),
+            key="objective_chart",
+        )
+    with left:
+        st.markdown("**Change since the iteration before**")
+        chart(
+            figures.change_figure(curves, **options),
+            figures.describe(
+                curves,
+                {
+                    "covariance_change": "relative change of Σ",
+                    "prediction_change": "largest change of a prediction",
+                },
+            ),
+            key="change_chart",
+        )
+    with right:
+        st.markdown("**Seconds per iteration**")
+        chart(
+            figures.seconds_figure(curves, **options),
+            figures.describe(curves, {"e_seconds": "E-step", "m_seconds": "M-step"}),
+            key="seconds_chart",
+        )
+
+
+def _comparison_note(run: Run, known: References) -> str:
+    if known.problem:
+        return known.problem
+    if not known.ready:
+        return "The baselines (global, user and item mean, biases) are being computed …"
+    note = "Lower is better; 1 is random guessing. Dashed lines: baselines on the same held-out "
+    note += "ratings"
+    if PAPER_LABEL in known.lines:
+        return f"{note}, and the paper’s figure for this data set and protocol."
+    if run.data is not None and table_for(run.data) is None:
+        return (
+            f"{note}. The paper reports MovieLens 1M and EachMovie; its figures cannot be compared "
+            "with those on other data, so they are not drawn."
+        )
+    return f"{note}."
+
+
+def _after(run: Run) -> None:
+    store = context.store()
+    if store.model_path(run.id) is not None:
+        with st.container(horizontal=True, gap="medium"):
+            for page, text, icon in (
+                ("pages/covariance.py", "See what it has learned", ":material/grid_on:"),
+                ("pages/recommend.py", "Get recommendations", ":material/thumb_up:"),
+                ("pages/sensitivity.py", "Vary ε", ":material/tune:"),
+            ):
+                st.page_link(
+                    page, label=text, icon=icon, query_params=context.link_params(run=run.id)
+                )
+    with st.expander("Repeat and export", icon=":material/ios_share:"):
+        st.markdown("The command that repeats this run:")
+        st.code(store.command(run.id), language="shell", wrap_lines=True)
+        exports(run)
+        seconds = sum(r.seconds for curve in curves_of(run) for r in curve)
+        st.caption(
+            f"Computed in {duration(seconds)} of iterations; {size(run.disk_bytes)} on disk; "
+            f"version {run.version}."
+        )

@@ -1,0 +1,75 @@
+"""Runs in any state in a real store, with made-up records: nothing is computed."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from test_figures_fit import record
+
+from gmc_core.experiment import ExperimentConfig
+from gmc_core.filters import Filter
+from gmc_core.metrics import Scores
+from gmc_core.settings import FitSettings
+from gmc_core.store import Run, Store
+from gmc_core.store import queue as worker_side
+
+SMALL = Filter(max_items=60)
+DATA = {
+    "name": "sample",
+    "sha256": "0" * 64,
+    "users": 600,
+    "items": 60,
+    "ratings": 9000,
+    "scale": [0.5, 5.0, 0.5],
+    "divisor": 1.65,
+}
+ML1M = {**DATA, "name": "ml-1m", "users": 6040, "items": 3592, "scale": [1.0, 5.0, 1.0]}
+
+
+def small(**changes: Any) -> ExperimentConfig:
+    """An experiment on 60 titles of the sample."""
+    return ExperimentConfig(**{"filter": SMALL, "fit": FitSettings(iterations=4), **changes})
+
+
+def summary(nmae: float = 0.42, n: int = 500, se: float = 0.02) -> dict[str, Any]:
+    """A run's summary as the worker writes it."""
+    scores = Scores(n, nmae, se, 0.7, 0.9, nmae, 0.7, 0.9, 0.9, 1.65)
+    return {**scores.as_dict(), "seconds": 12.0, "peak_rss_bytes": 10**8}
+
+
+def stored(
+    store: Store,
+    state: str = "finished",
+    config: ExperimentConfig | None = None,
+    *,
+    done: int | None = None,
+    data: dict[str, Any] = DATA,
+    nmae: float = 0.42,
+    message: str = "",
+    label: str = "",
+) -> Run:
+    """A run in ``state``, with ``done`` iterations in its only begun repetition.
+
+    A finished run has all its iterations.
+    """
+    config = config or small()
+    run = store.submit(config, label=label, again=True)
+    if state == "queued":
+        return run
+    name = secrets.token_hex(4)
+    worker_side.register(store, name, beside=True)
+    claim = worker_side.take(store, name)
+    assert claim is not None
+    assert claim.run.id == run.id, "an older run was waiting"
+    claim.describe(data)
+    total = config.fit.iterations
+    finished = state == "finished"
+    for repetition in range(run.repetitions if finished else 1):
+        claim.start_at(repetition, [], {"seconds": 1.0})
+        for t in range(1, (total if finished or done is None else done) + 1):
+            claim.add_record(repetition, record(t, nmae + 0.1 / t + 0.003 * repetition))
+    if state != "running":
+        claim.end(state, message, summary(nmae) if finished else None)
+        worker_side.retire(store, name)
+    return store.run(run.id)

@@ -10,7 +10,6 @@ st.set_page_config(
     page_title="Gaussian Matrix Completion",
     page_icon="🟦",
     layout="wide",
-    initial_sidebar_state=230,
 )
 
 page = st.navigation(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import streamlit as st
 
 from explorer import context, own_file, sources
@@ -61,7 +63,7 @@ def _sample() -> None:
         "of MovieLens. It comes with this program: nothing to download."
     )
     with st.expander("Licence and acknowledgement"):
-        st.markdown(sample.notice())
+        st.markdown(re.sub(r"(?m)^#+ (.*)$", r"**\1**", sample.notice()))
 
 
 # Named data sets -----------------------------------------------------------------------

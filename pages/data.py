@@ -33,7 +33,10 @@ CHART_HEIGHT = 290
 
 
 def bound(field: str) -> dict[str, object]:
-    """Keywords that tie a widget to a field of the selection."""
+    """Keywords that tie a widget to a field of the selection.
+
+    A number field has ``value=None`` besides, so that emptying it is no choice of 0.
+    """
     key = f"data_{field}"
     st.session_state[key] = getattr(context.current(), field)
     return {"key": key, "on_change": take, "args": (field,)}
@@ -162,6 +165,7 @@ def filter_card(loaded: Loaded) -> None:
     first, second, third = st.columns(3)
     first.number_input(
         "Ratings per user, at least",
+        value=None,
         min_value=0,
         step=1,
         help="Users with fewer ratings go out first. The paper: 20.",
@@ -169,6 +173,7 @@ def filter_card(loaded: Loaded) -> None:
     )
     second.number_input(
         "Ratings per item, at least",
+        value=None,
         min_value=0,
         step=1,
         help="Then items with fewer ratings by the users that are left. The paper: 2.",
@@ -176,6 +181,7 @@ def filter_card(loaded: Loaded) -> None:
     )
     third.number_input(
         "Items, at most (0: all)",
+        value=None,
         min_value=0,
         step=100,
         help="Keeps the most rated items. It bounds the N × N covariance, and with it time "
@@ -220,6 +226,7 @@ def protocol_card() -> None:
     )
     right.number_input(
         "Seed of the split",
+        value=None,
         min_value=0,
         max_value=LARGEST_SEED,
         step=1,

@@ -1,0 +1,86 @@
+"""Every page opens, in light and dark, without errors and without the network."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from explorer.screenshots import PAGES, open_page, settle
+
+BROKEN = '[data-testid="stException"]'
+MAIN = '[data-testid="stMain"]'
+FIRST_PAINT_SECONDS = 2.0
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("name", PAGES)
+def test_page_opens(app, new_page, name, theme):
+    page = new_page(theme)
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    open_page(page, f"{app.url}/{name}")
+    assert page.locator(BROKEN).count() == 0
+    assert page.locator(f"{MAIN} h1").count() == 1
+    assert not problems
+    background = page.evaluate(
+        "getComputedStyle(document.querySelector('[data-testid=\"stApp\"]')).backgroundColor"
+    )
+    red = int(background.split("(")[1].split(",")[0])
+    assert (red < 60) == (theme == "dark")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_fits_a_laptop(app, page, name):
+    open_page(page, f"{app.url}/{name}")
+    wide, visible = page.evaluate(
+        f"(e => [e.scrollWidth, e.clientWidth])(document.querySelector('{MAIN}'))"
+    )
+    assert wide <= visible
+
+
+def test_first_paint_is_quick_when_warm(app, new_page):
+    open_page(new_page(), app.url)
+    took = []
+    for _ in range(3):
+        page = new_page()
+        began = time.perf_counter()
+        page.goto(app.url)
+        page.wait_for_selector(f"{MAIN} h1")
+        took.append(time.perf_counter() - began)
+    # The target is 2 s; a busy machine gets twice that before the test complains.
+    assert sorted(took)[1] < 2 * FIRST_PAINT_SECONDS, took
+
+
+def test_the_way_from_the_start_page_to_data_and_fit(app, page):
+    open_page(page, app.url)
+    page.get_by_test_id("stSidebarNavLink").filter(has_text="Data").click()
+    page.get_by_text("NMAE divisor").first.wait_for()
+    settle(page)
+    page.get_by_text("Strong generalization", exact=True).click()
+    page.get_by_text("Novel users").first.wait_for()
+    settle(page)
+    assert "protocol=strong" in page.url
+    page.get_by_role("button", name="Continue: fit this").first.click()
+    page.wait_for_url("**/fit?*protocol=strong*")
+
+
+def test_a_link_reproduces_the_data_view(app, page):
+    open_page(page, f"{app.url}/data?protocol=strong&min_user=50&max_items=300")
+    assert page.get_by_label("Ratings per user, at least").input_value() == "50"
+    assert page.get_by_label("Items, at most").input_value() == "300"
+    page.get_by_text("Novel users").first.wait_for()
+
+
+def test_pages_follow_the_keyboard(app, page):
+    open_page(page, f"{app.url}/data")
+    names = set()
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        names.add(
+            page.evaluate(
+                "(e => e.innerText || e.getAttribute('aria-label') || '')(document.activeElement)"
+            ).strip()
+        )
+    assert any("Named data set" in name for name in names)
+    assert any("Continue: fit this" in name for name in names)

@@ -152,20 +152,21 @@ def prepare(config: ExperimentConfig, ratings: Ratings | None = None) -> Prepare
         return Prepared(split.train, None, None, split)
     report = None
     if ratings is None:
-        loaded = load_named(config.data, **_reading(config.reading))
+        loaded = load_named(config.data, **split_reading(config.reading))
         ratings, report = loaded.ratings, loaded.report
     filtered, filter_report = apply_filter(ratings, config.filter)
     return Prepared(filtered, report, filter_report)
 
 
-def _reading(reading: dict[str, Any]) -> dict[str, Any]:
+def split_reading(reading: dict[str, Any]) -> dict[str, Any]:
+    """``ExperimentConfig.reading`` as the keywords of :func:`gmc_core.readers.load`."""
     keywords = {key: value for key, value in reading.items() if key in ("format", "duplicates")}
     options = {key: value for key, value in reading.items() if key not in keywords}
     return {**keywords, "options": DelimitedOptions(**options)} if options else keywords
 
 
 def _as_is(path: str, reading: dict[str, Any]) -> Ratings:
-    return load(path, **{"format": "delimited", **_reading(reading)}).ratings
+    return load(path, **{"format": "delimited", **split_reading(reading)}).ratings
 
 
 def make_split(config: ExperimentConfig, prepared: Prepared, seed: int) -> Split:

@@ -21,6 +21,7 @@ from gmc_core.noise import FULL, NONE, PER_COORDINATE, SCALAR, Noise
 from gmc_core.ratings import ItemInfo, Ratings, RatingScale, Vocabulary, frozen
 from gmc_core.settings import FitSettings
 from gmc_core.signals import Layout
+from gmc_core.version import package_version
 
 FORMAT = "gaussian matrix completion model"
 FORMAT_VERSION = 1
@@ -266,13 +267,3 @@ def _ratings(
 def _require(condition: bool, what: str) -> None:
     if not condition:
         raise ModelFileError(f"In this model {what} cannot be right. Save it again.")
-
-
-def package_version() -> str:
-    """Of the installed package; "unknown" where it runs from its source folder."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("gaussian-matrix-completion")
-    except PackageNotFoundError:
-        return "unknown"

@@ -71,8 +71,9 @@ class CompletedTable:
         if len(self.empty_rows):
             first = ", ".join(str(self.table.lines[row]) for row in self.empty_rows[:5])
             notes.append(
-                f"{len(self.empty_rows):,} rows have no entry at all and are filled with the "
-                f"columns' means (line {first}{', …' if len(self.empty_rows) > 5 else ''})"
+                "rows without any entry, filled with the columns' means: "
+                f"{len(self.empty_rows):,} (line {first}"
+                f"{', …' if len(self.empty_rows) > 5 else ''})"
             )
         if self.constant_columns:
             notes.append(

@@ -25,7 +25,11 @@ from gmc_core.errors import GmcError
 
 MODULES = (
     "gmc_core.cli.fit",
+    "gmc_core.cli.data",
+    "gmc_core.cli.predict",
     "gmc_core.cli.complete",
+    "gmc_core.cli.recommend",
+    "gmc_core.cli.reproduce",
 )  # fmt: skip
 
 DESCRIPTION = """\
@@ -117,11 +121,6 @@ def _tolerate_narrow_terminals() -> None:
 
 
 def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
+    from gmc_core.version import package_version
 
-    for name in ("gmc-explorer", "gmc", "gmc_core"):
-        try:
-            return version(name)
-        except PackageNotFoundError:
-            continue
-    return "(not installed)"
+    return package_version()

@@ -86,15 +86,16 @@ def run(args: argparse.Namespace) -> int:
             other = "--table" if args.model is not None else "--model"
             raise ConfigError(f"{flag} belongs to {other}; leave it out.")
     check_output(args.out, "--out")
+    from gmc_core.table_files import format_of
+
+    format_of(args.out)
     return _complete_model(args) if args.model is not None else _complete_table(args)
 
 
 def _complete_model(args: argparse.Namespace) -> int:
     from gmc_core.completion import complete
     from gmc_core.model_file import load_model
-    from gmc_core.table_files import format_of
 
-    format_of(args.out)
     model = load_model(args.model)
     done = complete(
         model,

@@ -1,0 +1,83 @@
+"""``gmc predict``: predictions of given pairs."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from typing import Any
+
+from gmc_core.cli.arguments import (
+    add_reading_arguments,
+    reading_from_arguments,
+)
+from gmc_core.cli.output import check_output, note
+from gmc_core.cli.parser import add_command
+from gmc_core.errors import ConfigError
+
+EXAMPLES = """\
+  gmc predict --model ml-1m.npz --pairs pairs.csv > predictions.csv
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command ``predict``."""
+    parser = add_command(
+        commands,
+        "predict",
+        help="predict the ratings of given (user, item) pairs",
+        description="Predict the ratings of pairs: CSV user,item in, CSV\n"
+        "user,item,prediction,known out. An unknown user gets the item's mean and an unknown\n"
+        "item nothing; the column known says so.",
+        examples=EXAMPLES,
+    )
+    parser.add_argument("--model", metavar="FILE", required=True, help="saved by gmc fit")
+    parser.add_argument(
+        "--pairs", metavar="FILE", required=True, help="delimited text with users and items"
+    )
+    parser.add_argument("--out", metavar="FILE", help="CSV file (default: stdout)")
+    parser.add_argument(
+        "--projected", action="store_true", help="to the nearest value of the rating scale"
+    )
+    add_reading_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Predict."""
+    check_output(args.out, "--out")
+    reading = reading_from_arguments(args)
+    if reading.pop("format", "delimited") != "delimited" or "duplicates" in reading:
+        raise ConfigError(
+            "Pairs are read from delimited text; leave out --format and --duplicates."
+        )
+    import numpy as np
+
+    from gmc_core.model_file import load_model
+    from gmc_core.readers import DelimitedOptions, read_pairs
+    from gmc_core.table_files import number_text, safe_text
+
+    model = load_model(args.model)
+    pairs = read_pairs(args.pairs, DelimitedOptions(**reading))
+    found = model.predict(pairs.users, pairs.items)
+    values = model.scale.project(found.values) if args.projected else found.values
+    known = np.select(
+        [found.known_user & found.known_item, found.known_item, found.known_user],
+        ["yes", "unknown user", "unknown item"],
+        "unknown user and item",
+    )
+    rows = zip(pairs.users.tolist(), pairs.items.tolist(), values.tolist(), known, strict=True)
+    file = open(args.out, "w", encoding="utf-8", newline="") if args.out else sys.stdout  # noqa: SIM115
+    try:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("user", "item", "prediction", "known"))
+        for user, item, value, state in rows:
+            text = number_text(float(f"{value:.6g}")) if value == value else ""
+            writer.writerow((safe_text(user), safe_text(item), text, state))
+    finally:
+        if args.out:
+            file.close()
+    states, counts = np.unique(known, return_counts=True)
+    for state, count in zip(states.tolist(), counts.tolist(), strict=True):
+        note(f"{count:,} pairs: {'predicted' if state == 'yes' else state}")
+    return 0

@@ -1,0 +1,177 @@
+"""``gmc recommend``: the best unseen items for a user, known or new."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from gmc_core.cli.arguments import whole
+from gmc_core.cli.output import check_output, note, table, write_json
+from gmc_core.cli.parser import add_command
+from gmc_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from gmc_core.model import GaussianModel, Posterior, Recommendation
+
+EXAMPLES = """\
+  gmc recommend --model ml-1m.npz --user 42 --top 5
+  gmc recommend --model ml-1m.npz --rate "title:Toy Story=5" --rate "id:6=2" --explain
+  gmc recommend --model ml-1m.npz --rate "title:Heat (1995)=4" --min-ratings 50
+"""
+SHARES = 3
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command ``recommend``."""
+    parser = add_command(
+        commands,
+        "recommend",
+        help="recommend items to a user of the model, or to a new one",
+        description="Recommend the unseen items with the highest predictions: to a user of the\n"
+        "training data, or to a new user from a few ratings.",
+        examples=EXAMPLES,
+    )
+    parser.add_argument("--model", metavar="FILE", required=True, help="saved by gmc fit")
+    who = parser.add_mutually_exclusive_group(required=True)
+    who.add_argument("--user", metavar="ID", help="a user of the training data")
+    who.add_argument(
+        "--rate",
+        action="append",
+        metavar="WHAT=RATING",
+        help="a rating of a new user; WHAT is title:NAME (case, accents and the article's place "
+        "do not matter, a part suffices) or id:ID. Repeat for more ratings",
+    )
+    parser.add_argument("--top", type=whole, default=10, metavar="N", help="how many (default: 10)")
+    parser.add_argument(
+        "--min-ratings",
+        type=whole,
+        default=0,
+        metavar="N",
+        help="only items with N training ratings or more (default: 0)",
+    )
+    parser.add_argument(
+        "--explain",
+        action="store_true",
+        help="show which ratings raise or lower each prediction, and by how much",
+    )
+    parser.add_argument("--json", metavar="FILE", help="write the list as JSON ('-' for stdout)")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Recommend."""
+    if args.top < 1:
+        raise ConfigError(f"--top is the length of the list, 1 or more, not {args.top}.")
+    check_output(args.json, "--json")
+    from gmc_core.model_file import load_model
+
+    model = load_model(args.model)
+    if args.min_ratings > 0 and model.ratings is None:
+        raise ConfigError(
+            "This model was saved without its ratings, so it does not know how often an item was "
+            "rated; leave out --min-ratings."
+        )
+    posterior = _posterior(model, args)
+    found = model.recommend(posterior, args.top, min_ratings=args.min_ratings)
+    if not found:
+        note("no item is left to recommend; lower --min-ratings")
+    if args.json is not None:
+        write_json(args.json, _plain(model, posterior, found))
+    if args.json != "-":
+        print(_table(model, found))
+        if args.explain:
+            for item in found:
+                print(_explanation(model, posterior, item))
+    return 0
+
+
+def _posterior(model: GaussianModel, args: argparse.Namespace) -> Posterior:
+    if args.user is not None:
+        posterior = model.posterior_of(args.user)
+        note(f"user {args.user} has {len(posterior.observed):,} training ratings")
+        return posterior
+    items, values = [], []
+    for text in args.rate:
+        item, value = _rating(model, text)
+        if item in items:
+            raise ConfigError(f"{model.title(item)} is rated twice; keep one of the ratings.")
+        note(f"{model.title(item)}: {value:g}")
+        items.append(item)
+        values.append(value)
+    return model.posterior(items, values)
+
+
+def _rating(model: GaussianModel, text: str) -> tuple[int, float]:
+    """Item position and rating of one ``--rate``."""
+    what, equals, value = text.rpartition("=")
+    kind, colon, name = what.partition(":")
+    try:
+        rating = float(value)
+    except ValueError:
+        rating = float("nan")
+    if not equals or not colon or kind not in ("title", "id") or rating != rating:
+        raise ConfigError(
+            f"--rate {text!r}: write title:NAME=RATING or id:ID=RATING, such as "
+            '"title:Toy Story=5".'
+        )
+    if kind == "id":
+        return model.items.index(name.strip()), rating
+    from gmc_core.cli.lookup import find_title
+
+    return find_title(name, model.item_info.titles, model.items.ids.tolist()), rating
+
+
+def _table(model: GaussianModel, found: list[Recommendation]) -> str:
+    counts = model.ratings is not None
+    header = ["", "predicted", "± sd", *(["ratings"] if counts else []), "  item"]
+    rows = []
+    for rank, item in enumerate(found, start=1):
+        own = [f"{item.n_ratings:,}"] if counts else []
+        name = f"{item.title}  (id:{item.item_id})"
+        rows.append([str(rank), f"{item.predicted:.2f}", f"{item.sd:.2f}", *own, name])
+    width = max((len(row[-1]) for row in rows), default=0)
+    return table(
+        header[:-1] + [header[-1].ljust(width)], [r[:-1] + [r[-1].ljust(width)] for r in rows]
+    )
+
+
+def _explanation(model: GaussianModel, posterior: Posterior, item: Recommendation) -> str:
+    """μ, the largest shares and the sum of the others, which add up to the prediction."""
+    shares = model.explain(posterior, item.item)
+    rest = sum(share.share for share in shares[SHARES:])
+    lines = ["", f"{item.title}: {item.predicted:.2f}"]
+    lines.append(f"  {model.gaussian.mean[item.item]:+.2f}  before any rating")
+    lines += [
+        f"  {share.share:+.2f}  {share.title} rated {share.rating:g}" for share in shares[:SHARES]
+    ]
+    if len(shares) > SHARES:
+        lines.append(f"  {rest:+.2f}  {len(shares) - SHARES:,} other ratings")
+    return "\n".join(lines)
+
+
+def _plain(
+    model: GaussianModel, posterior: Posterior, found: list[Recommendation]
+) -> dict[str, Any]:
+    return {
+        "model": {"data": model.data_name, "iteration": model.iteration},
+        "ratings": [
+            {"id": model.items.ids.tolist()[item], "title": model.title(int(item)), "rating": value}
+            for item, value in zip(posterior.observed, posterior.values.tolist(), strict=True)
+        ],
+        "recommendations": [
+            {
+                "id": item.item_id,
+                "title": item.title,
+                "genres": list(item.genres),
+                "predicted": item.predicted,
+                "sd": item.sd,
+                "n_ratings": item.n_ratings,
+                "mean": float(model.gaussian.mean[item.item]),
+                "contributions": [
+                    {"id": part.item_id, "title": part.title, "share": part.share}
+                    for part in model.explain(posterior, item.item)
+                ],
+            }
+            for item in found
+        ],
+    }

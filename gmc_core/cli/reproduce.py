@@ -1,0 +1,176 @@
+"""``gmc reproduce``: the paper's two tables, beside what this program reaches."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from gmc_core.cli.arguments import (
+    add_resource_arguments,
+    memory_limit_from_arguments,
+    number,
+    whole,
+)
+from gmc_core.cli.output import check_output, duration, figure, note, table, write_json
+from gmc_core.cli.parser import add_command
+from gmc_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from gmc_core.experiment import Prepared
+    from gmc_core.metrics import Scores
+    from gmc_core.published import PublishedTable, Reference
+
+EXAMPLES = """\
+  gmc reproduce --table 2
+  gmc reproduce --table 2 --data ml-1m.zip --repetitions 1 --dtype float32
+  gmc reproduce --table 1 --data eachmovie/
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command ``reproduce``."""
+    parser = add_command(
+        commands,
+        "reproduce",
+        help="repeat the paper's experiments and compare",
+        description="Repeat the paper's weak and strong generalization with its settings, and "
+        "show the\nresult beside the published ones. Table 1 is EachMovie, which is no longer "
+        "distributed:\ngive the path of your own copy. Table 2 is MovieLens 1M.",
+        examples=EXAMPLES,
+    )
+    parser.add_argument("--table", type=int, choices=(1, 2), required=True)
+    parser.add_argument("--data", metavar="NAME|PATH", help="default for table 2: ml-1m")
+    parser.add_argument(
+        "--repetitions", type=whole, default=3, metavar="N", help="default: 3, the paper's"
+    )
+    parser.add_argument("--seed", type=whole, default=0, metavar="N", help="default: 0")
+    parser.add_argument(
+        "--epsilon", type=number, metavar="E", help="default: 0.3, the paper's", default=None
+    )
+    parser.add_argument("--dtype", choices=("float64", "float32"), default="float64")
+    parser.add_argument("--json", metavar="FILE", help="write the results ('-' for stdout)")
+    add_resource_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run both protocols."""
+    if args.table == 1 and args.data is None:
+        raise ConfigError(
+            "Table 1 is EachMovie, which is no longer distributed; give the path of your own copy "
+            "with --data."
+        )
+    check_output(args.json, "--json")
+    from gmc_core.cli.progress import run_with_progress, tell_prepared
+    from gmc_core.experiment import Experiment, ExperimentConfig, prepare
+    from gmc_core.linalg.threads import Team
+    from gmc_core.metrics import Scores
+    from gmc_core.published import EACHMOVIE, MOVIELENS_1M
+    from gmc_core.settings import FitSettings
+
+    published = EACHMOVIE if args.table == 1 else MOVIELENS_1M
+    limit, team = memory_limit_from_arguments(args), Team(args.threads)
+    configs = {
+        protocol: ExperimentConfig(
+            data=args.data or "ml-1m",
+            protocol=protocol,
+            seed=args.seed,
+            repetitions=args.repetitions,
+            fit=FitSettings(epsilon=args.epsilon, dtype=args.dtype),
+        )
+        for protocol in ("weak", "strong")
+    }
+    prepared = prepare(configs["weak"])
+    tell_prepared(prepared)
+    reasons = _differences(prepared, published)
+    for reason in reasons:
+        note(f"does not compare: {reason}")
+    results: dict[str, Any] = {}
+    scores: dict[str, Scores] = {}
+    for protocol, config in configs.items():
+        note(f"{protocol} generalization")
+        experiment = Experiment(config, prepared=prepared, team=team, memory_limit=limit)
+        run_with_progress(experiment)
+        result = experiment.result()
+        results[protocol] = result
+        summary = result["summary"]
+        scores[protocol] = Scores(**{name: summary[name] for name in Scores.__dataclass_fields__})
+        note(f"{protocol} generalization took {duration(summary['seconds'])}")
+    if args.json is not None:
+        plain = {"table": args.table, "comparable": not reasons, "differences": reasons, **results}
+        write_json(args.json, plain)
+    if args.json != "-":
+        print(comparison(published, args.table, scores["weak"], scores["strong"], reasons))
+    return 0
+
+
+def _differences(prepared: Prepared, published: PublishedTable) -> list[str]:
+    """Why figures on these data cannot be compared with the table."""
+    ratings, settings = prepared.ratings, published.settings
+    scale = (ratings.scale.low, ratings.scale.high, ratings.scale.step)
+    reasons = []
+    if (ratings.n_users, ratings.n_items) != (settings.users, settings.items):
+        reasons.append(
+            f"the paper has {settings.users:,} users and {settings.items:,} items of "
+            f"{published.data_set} after the filter, these data {ratings.n_users:,} and "
+            f"{ratings.n_items:,}"
+        )
+    if scale != (settings.low, settings.high, 1):
+        reasons.append(
+            f"the paper's scale is {settings.low}..{settings.high}, that of these data "
+            f"{ratings.scale}"
+        )
+    return reasons
+
+
+def comparison(
+    published: PublishedTable, number: int, weak: Scores, strong: Scores, reasons: list[str]
+) -> str:
+    """The table as text, and in a sentence how the result compares."""
+    from gmc_core.published import compare
+
+    rows = compare(published, weak, strong)
+    short = {row.method: _short(row.reference) for row in published.results}
+    lines = [f"Table {number}: NMAE on {published.data_set}", ""]
+    lines.append(
+        table(
+            ("method", "published in", "weak", "± SE", "strong", "± SE"),
+            [
+                (
+                    row.method,
+                    "this run" if row.measured else short[row.method],
+                    figure(row.weak),
+                    figure(row.weak_se) if row.measured else "",
+                    figure(row.strong),
+                    figure(row.strong_se) if row.measured else "",
+                )
+                for row in rows
+            ],
+            left=2,
+        )
+    )
+    lines.append("")
+    own = next(row for row in published.results if row.method == "GM")
+    if reasons:
+        lines.append("These figures do not compare with the published ones:")
+        lines += [f"  {reason}" for reason in reasons]
+        return "\n".join(lines)
+    for name, measured, reference in (("weak", weak, own.weak), ("strong", strong, own.strong)):
+        assert reference is not None
+        gap, reach = measured.nmae - reference, 3 * measured.nmae_se
+        verdict = "within" if abs(gap) <= reach else "OUTSIDE"
+        lines.append(
+            f"{name}: {measured.nmae:.4f} against the paper's {reference:.4f}, a difference of "
+            f"{gap:+.4f}: {verdict} three standard errors ({reach:.4f})"
+        )
+    return "\n".join(lines)
+
+
+def _short(reference: Reference) -> str:
+    """Authors and year, or the paper's citation key where it leaves more open."""
+    if reference.authors is None:
+        return str(reference)
+    authors = reference.authors.replace(" and ", ", ").split(", ")
+    names = [author.split()[-1] for author in authors]
+    shown = " and ".join(names) if len(names) < 3 else f"{names[0]} et al."
+    return f"{shown}, {reference.year}"

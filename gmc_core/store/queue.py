@@ -31,17 +31,30 @@ class Lost(Exception):
 def register(store: Store, worker: str, *, beside: bool = False) -> bool:
     """Enter a worker's process; false if another one is alive already.
 
+    A worker entered from another computer (or a container that is no more) counts as
+    alive only if it beats while this one watches.
+
     beside : work beside the others.
     """
-    store.notice_dead(force=True)
-    with store.writing() as database:
-        if not beside and store.rows("SELECT 1 FROM workers"):
+    while True:
+        store.notice_dead(force=True)
+        before = {row["id"]: row["beat"] for row in store.rows("SELECT id, beat FROM workers")}
+        with store.writing() as database:
+            others = store.rows("SELECT id, host, beat FROM workers")
+            if beside or not others:
+                database.execute(
+                    "INSERT INTO workers (id, host, pid, process, started) VALUES (?, ?, ?, ?, ?)",
+                    (worker, host(), os.getpid(), process_mark(os.getpid()) or "", time.time()),
+                )
+                return True
+        if any(row["host"] == host() for row in others):
             return False
-        database.execute(
-            "INSERT INTO workers (id, host, pid, process, started) VALUES (?, ?, ?, ?, ?)",
-            (worker, host(), os.getpid(), process_mark(os.getpid()) or "", time.time()),
-        )
-    return True
+        time.sleep(1.0)
+        if any(
+            before.get(row["id"], -1) != row["beat"]
+            for row in store.rows("SELECT id, beat FROM workers")
+        ):
+            return False
 
 
 def retire(store: Store, worker: str, *, if_idle: bool = False) -> bool:
@@ -133,8 +146,8 @@ class Claim:
         )  # fmt: skip
         return rows[0]["id"] if rows else None
 
-    def take_over(self, twin: str) -> None:
-        """Finish with the result of an identical run."""
+    def take_over(self, twin: str) -> bool:
+        """Finish with the result of an identical run; false if that has gone meanwhile."""
         self.clear_files()
         source = self.store.folder(twin)
         with explained(self.store.path):
@@ -146,11 +159,16 @@ class Claim:
                 except OSError:
                     shutil.copyfile(file, self.folder / file.name)
         with self._mine() as database:
-            for table, columns in (("records", "iteration, record"), ("repetitions", "result")):
+            if not self.store.rows("SELECT 1 FROM runs WHERE id = ?", twin):
+                return False
+            for table, columns in (
+                ("records", "repetition, iteration, record"),
+                ("repetitions", "repetition, result"),
+            ):
                 database.execute(f"DELETE FROM {table} WHERE run = ?", (self.run.id,))
                 database.execute(
-                    f"INSERT INTO {table} (run, repetition, {columns}) "
-                    f"SELECT ?, repetition, {columns} FROM {table} WHERE run = ?",
+                    f"INSERT INTO {table} (run, {columns}) "
+                    f"SELECT ?, {columns} FROM {table} WHERE run = ?",
                     (self.run.id, twin),
                 )
             database.execute(
@@ -159,6 +177,7 @@ class Claim:
                 (twin, self.run.id),
             )
             self.end("finished", f"The result is that of the identical run {twin}.")
+        return True
 
     def start_at(
         self, repetition: int, records: Sequence[IterationRecord], cost: dict[str, Any]

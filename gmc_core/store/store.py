@@ -20,6 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gmc_core.datasets import DATASETS
 from gmc_core.experiment import ExperimentConfig
 from gmc_core.fit import IterationRecord
 from gmc_core.ratings import RatingScale
@@ -29,6 +30,8 @@ from gmc_core.store.identity import package_version
 from gmc_core.store.places import disk_bytes, home
 from gmc_core.store.run import RESUMABLE, Run, run_of
 from gmc_core.store.watch import Watch
+
+NAMED = frozenset({"sample", *DATASETS})
 
 if TYPE_CHECKING:
     from gmc_core.model import GaussianModel
@@ -133,6 +136,7 @@ class Store:
         -----
         Nothing computes until there is a worker: see :func:`gmc_core.worker.ensure_worker`.
         """
+        config = anywhere(config)
         source = source_of(config)
         request = _hash({"config": config.as_dict(), "source": source})
         with self.writing() as database:
@@ -463,6 +467,27 @@ class Store:
                 return self._watch.look(self, force=force)
             except StoreError:
                 return []  # a store that can only be read still shows its runs
+
+
+def anywhere(config: ExperimentConfig) -> ExperimentConfig:
+    """The same with absolute paths: the worker has another current folder."""
+
+    def absolute(name: str | None) -> str | None:
+        if not name or not (os.sep in name or Path(name).expanduser().exists()):
+            return name  # the name of a data set, or a file that nobody will find
+        return str(Path(name).expanduser().absolute())
+
+    noise = config.fit.noise
+    if isinstance(noise, str):
+        noise = str(Path(noise).expanduser().absolute())
+    data = config.data if config.data in NAMED else absolute(config.data) or ""
+    return replace(
+        config,
+        data=data,
+        train_file=absolute(config.train_file),
+        test_file=absolute(config.test_file),
+        fit=replace(config.fit, noise=noise),
+    )
 
 
 def source_of(config: ExperimentConfig) -> str:

@@ -1,0 +1,68 @@
+"""``gmc worker``: compute the queued runs."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from gmc_core.cli.arguments import number
+from gmc_core.cli.parser import add_command
+
+EXAMPLES = """\
+  gmc worker                      until nothing has been queued for a minute
+  gmc worker --once               one run
+  gmc worker --idle-seconds 0     until the queue is empty
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command ``worker``."""
+    parser = add_command(
+        commands,
+        "worker",
+        help="compute queued runs, one at a time",
+        description="Compute queued runs, one at a time, until there are none. The dashboard and "
+        "--detach start one by themselves; a second one leaves at once.",
+        examples=EXAMPLES,
+    )
+    parser.add_argument(
+        "--idle-seconds",
+        type=number,
+        default=60.0,
+        metavar="S",
+        help="leave when nothing has been queued for so long (default: 60)",
+    )
+    parser.add_argument("--once", action="store_true", help="leave after one run")
+    parser.add_argument(
+        "--beside", action="store_true", help="work even if another worker is alive"
+    )
+    parser.add_argument(
+        "--checkpoint-seconds",
+        type=number,
+        default=60.0,
+        metavar="S",
+        help="save the full state of a run at most so often (default: 60)",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Work."""
+    import logging
+    import sys
+
+    from gmc_core.store import Store
+    from gmc_core.worker import work
+
+    logging.basicConfig(
+        level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s"
+    )
+    with Store() as store:
+        work(
+            store,
+            idle_seconds=args.idle_seconds,
+            once=args.once,
+            beside=args.beside,
+            checkpoint_seconds=args.checkpoint_seconds,
+        )
+    return 0

@@ -1,0 +1,92 @@
+"""The worker's life: take a run, compute it, take the next, leave when idle."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import signal
+import time
+from contextlib import suppress
+
+from gmc_core.store import Store, StoreError
+from gmc_core.store.queue import Lost, register, retire, take
+from gmc_core.worker.compute import CHECKPOINT_SECONDS, Cache, Computation
+from gmc_core.worker.heart import Heart
+
+log = logging.getLogger(__name__)
+
+NICENESS = 10
+POLL_SECONDS = 0.5
+
+
+def work(
+    store: Store,
+    *,
+    idle_seconds: float = 60.0,
+    once: bool = False,
+    beside: bool = False,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    polite: bool = True,
+) -> int:
+    """Compute queued runs, one at a time, until there are none.
+
+    Parameters
+    ----------
+    idle_seconds : how long to wait for another run before leaving.
+    once : leave after one run.
+    beside : work even if another worker is alive (each run still has one worker).
+    checkpoint_seconds : least time between two full states of a run on disk.
+    polite : lower this process's priority, so that pages stay quick.
+
+    Returns
+    -------
+    How many runs were taken; 0 if another worker is alive.
+    """
+    worker = secrets.token_hex(5)
+    if not register(store, worker, beside=beside):
+        log.info("Another worker is alive.")
+        return 0
+    if polite:
+        with suppress(OSError, AttributeError):
+            os.nice(NICENESS)
+    heart = Heart(store.path, worker)
+    cache, taken = Cache(), 0
+    last_work = time.monotonic()
+    with suppress(ValueError):  # signals belong to the main thread; tests use others
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: setattr(heart, "ending", True))
+    try:
+        while not heart.ending:
+            try:
+                claim = take(store, worker)
+            except Lost:
+                # Given up for dead while the computer slept; enter the list again.
+                if not register(store, worker, beside=beside):
+                    return taken
+                continue
+            except StoreError as error:
+                log.warning("%s", error)
+                time.sleep(POLL_SECONDS)
+                continue
+            if claim is not None:
+                log.info("Run %s: %s", claim.run.id, claim.run.title)
+                heart.watch(claim.run.id)
+                with suppress(Lost):
+                    Computation(claim, heart, cache, checkpoint_seconds).run()
+                heart.watch(None)
+                taken += 1
+                last_work = time.monotonic()
+                if once:
+                    return taken
+            elif time.monotonic() - last_work >= idle_seconds:
+                if retire(store, worker, if_idle=True):
+                    return taken
+            else:
+                store.notice_dead()
+                time.sleep(min(POLL_SECONDS, max(idle_seconds, 0.01)))
+        return taken
+    finally:
+        heart.stop()
+        with suppress(StoreError):
+            retire(store, worker)

@@ -42,6 +42,8 @@ def show(run: Run) -> None:
     if run.state == "queued":
         start_worker()
     _head(run)
+    if run.ended_for_good:
+        _next_steps(run)
     pending = run.state in ("queued", "running") or not references(run).ready
     st.fragment(_body, run_every=POLL_SECONDS if pending else None)(run.id, run.state, pending)
     if run.ended_for_good:
@@ -95,6 +97,19 @@ def _body(identity: str, state: str, pending: bool) -> None:
         st.rerun(scope="app")
     _status(run, curves)
     _charts(run, curves, known)
+
+
+def _next_steps(run: Run) -> None:
+    """Links to what the model can be used for."""
+    if context.store().model_path(run.id) is None:
+        return
+    with st.container(horizontal=True, gap="medium"):
+        for page, text, icon in (
+            ("pages/covariance.py", "See what it has learned", ":material/grid_on:"),
+            ("pages/recommend.py", "Get recommendations", ":material/thumb_up:"),
+            ("pages/sensitivity.py", "Vary ε", ":material/tune:"),
+        ):
+            st.page_link(page, label=text, icon=icon, query_params=context.link_params(run=run.id))
 
 
 def curves_of(run: Run) -> Curves:
@@ -251,8 +266,10 @@ def _comparison_note(run: Run, known: References) -> str:
         return known.problem
     if not known.ready:
         return "The baselines (global, user and item mean, biases) are being computed …"
-    note = "Lower is better; 1 is random guessing. Dashed lines: baselines on the same held-out "
-    note += "ratings"
+    note = "Lower is better; 1 is random guessing. "
+    if run.repetitions > 1:
+        note += "Thin lines: repetitions; thick line: their mean. "
+    note += "Dashed lines: baselines on the same held-out ratings"
     if PAPER_LABEL in known.lines:
         return f"{note}, and the paper’s figure for this data set and protocol."
     if run.data is not None and table_for(run.data) is None:
@@ -265,16 +282,6 @@ def _comparison_note(run: Run, known: References) -> str:
 
 def _after(run: Run) -> None:
     store = context.store()
-    if store.model_path(run.id) is not None:
-        with st.container(horizontal=True, gap="medium"):
-            for page, text, icon in (
-                ("pages/covariance.py", "See what it has learned", ":material/grid_on:"),
-                ("pages/recommend.py", "Get recommendations", ":material/thumb_up:"),
-                ("pages/sensitivity.py", "Vary ε", ":material/tune:"),
-            ):
-                st.page_link(
-                    page, label=text, icon=icon, query_params=context.link_params(run=run.id)
-                )
     with st.expander("Repeat and export", icon=":material/ios_share:"):
         st.markdown("The command that repeats this run:")
         st.code(store.command(run.id), language="shell", wrap_lines=True)

@@ -14,6 +14,7 @@ from explorer.components import empty_state, escape, guard, page_header
 from explorer.run_actions import start_worker
 from gmc_core.experiment import ExperimentConfig
 from gmc_core.settings import FitSettings
+from gmc_core.store import StoreError
 
 
 def start(config: ExperimentConfig) -> None:
@@ -70,6 +71,25 @@ def _start_bar(choice: fit_form.Choice, protocol: str) -> None:
         start(choice.config)
 
 
+def show(identity: str) -> None:
+    """The run with this id, or the way on if there is none."""
+    try:
+        run = context.store().run(identity)
+    except StoreError as error:
+        st.error(escape(str(error)), icon=":material/error:")
+        st.button("Set up a new fit", on_click=context.choose, kwargs={"run": ""}, type="primary")
+        st.page_link("pages/runs.py", label="All runs", icon=":material/list_alt:")
+        return
+    if run.kind == "sweep":
+        empty_state(
+            "This link leads to a sweep, which has a page of its own.",
+            "pages/sensitivity.py",
+            "Open the sweeps",
+        )
+    else:
+        run_view.show(run)
+
+
 PROTOCOLS = {
     "weak": "weak generalization",
     "strong": "strong generalization",
@@ -85,16 +105,8 @@ with guard():
     if st.session_state.pop("fit_autostart", False):
         context.choose(data="sample", protocol="weak", run="")
         start(context.current_config(fit=FitSettings()))
-    identity = context.current_run()
-    if identity is None:
+    chosen_run = context.current_run()
+    if chosen_run is None:
         settings()
     else:
-        shown = context.store().run(identity)
-        if shown.kind == "sweep":
-            empty_state(
-                "This link leads to a sweep, which has a page of its own.",
-                "pages/sensitivity.py",
-                "Open the sweep",
-            )
-        else:
-            run_view.show(shown)
+        show(chosen_run)

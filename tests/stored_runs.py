@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import secrets
+import sys
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import streamlit as st
+from streamlit.testing.v1 import AppTest
 from test_figures_fit import record
 
 from gmc_core.experiment import ExperimentConfig
@@ -14,6 +19,7 @@ from gmc_core.settings import FitSettings
 from gmc_core.store import Run, Store
 from gmc_core.store import queue as worker_side
 
+APP = str(Path(__file__).parent.parent / "app.py")
 SMALL = Filter(max_items=60)
 DATA = {
     "name": "sample",
@@ -73,3 +79,32 @@ def stored(
         claim.end(state, message, summary(nmae) if finished else None)
         worker_side.retire(store, name)
     return store.run(run.id)
+
+
+def use_folders(tmp_path: Path, monkeypatch: Any) -> list[Store]:
+    """A home of the test's own, and no worker; returns the stores that asked for one."""
+    monkeypatch.setenv("GMC_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("GMC_CACHE", str(tmp_path / "cache"))
+    st.cache_resource.clear()
+    asked: list[Store] = []
+    monkeypatch.setitem(sys.modules, "gmc_core.worker", SimpleNamespace(ensure_worker=asked.append))
+    return asked
+
+
+def opened(page: str, **query: str) -> AppTest:
+    """A page as its URL opens it."""
+    at = AppTest.from_file(APP, default_timeout=60)
+    for name, value in query.items():
+        at.query_params[name] = value
+    return at.switch_page(f"pages/{page}.py").run()
+
+
+def texts(at: AppTest) -> str:
+    """All sentences of a page."""
+    kinds = (at.markdown, at.caption, at.success, at.info, at.warning, at.error)
+    return "\n".join(element.value for kind in kinds for element in kind)
+
+
+def charts(at: AppTest) -> list[str]:
+    """The text twins of the page's charts."""
+    return [element.proto.alt for element in at.get("plotly_chart")]

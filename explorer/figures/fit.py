@@ -91,7 +91,7 @@ def change_figure(
     _add_curves(figure, curves, "covariance_change", "Σ, relative", colors.accent)
     _add_curves(figure, curves, "prediction_change", "largest of a prediction", colors.contrast)
     _finish(figure, "change", iterations, dark, revision)
-    figure.update_yaxes(type="log", dtick=1, exponentformat="power")
+    figure.update_yaxes(type="log", dtick=1, exponentformat="none")
     return figure
 
 

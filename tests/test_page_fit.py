@@ -1,0 +1,249 @@
+"""The Fit page: settings, estimate, and a run in each of its states."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from stored_runs import charts, opened, small, stored, texts, use_folders
+
+from explorer import fit_form, references, run_view
+from gmc_core.fit import IterationRecord
+from gmc_core.ratings import RatingScale
+from gmc_core.settings import FitSettings
+from gmc_core.store import Store
+
+FEW = {"max_items": "60"}
+
+
+@pytest.fixture(autouse=True)
+def asked(tmp_path, monkeypatch):
+    return use_folders(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def store(asked):
+    with Store() as opened_store:
+        yield opened_store
+
+
+def ready(at):
+    """The page once the baselines are there."""
+    for _ in range(100):
+        if not any("being computed" in caption.value for caption in at.caption):
+            return at
+        time.sleep(0.05)
+        at.run()
+    raise AssertionError("the baselines were never ready")
+
+
+# Settings ----------------------------------------------------------------------------
+
+
+def test_without_a_run_there_are_settings_beside_their_formulas():
+    at = opened("fit", **FEW)
+    assert not at.exception
+    formulas = " ".join(latex.value for latex in at.latex)
+    assert r"\varepsilon I" in formulas
+    assert r"\Sigma_w" in formulas
+    assert at.select_slider(key="epsilon").value == 0.3
+    assert at.slider(key="iterations").value == 10
+    assert "Estimated" in texts(at)
+    assert "60 × 60" in texts(at)
+
+
+def test_presets_set_every_control():
+    at = opened("fit", **FEW)
+    at.number_input(key="noise").set_value(2.0)
+    at.button(key="preset_quick").click().run()
+    assert at.slider(key="iterations").value == 5
+    assert at.segmented_control(key="precision").value == "float32"
+    assert at.number_input(key="noise").value == 0
+    at.button(key="preset_paper").click().run()
+    assert at.slider(key="iterations").value == 10
+    assert at.slider(key="repetitions").value == 3
+    assert at.segmented_control(key="precision").value == "float64"
+
+
+def test_start_queues_what_the_controls_say(store, asked):
+    at = opened("fit", **FEW)
+    at.select_slider(key="epsilon").set_value(1.0)
+    at.slider(key="iterations").set_value(4)
+    at.number_input(key="noise").set_value(0.5)
+    at.toggle(key="objective").set_value(True)
+    at.run()
+    at.button(key="start_fit").click().run()
+    assert not at.exception
+    (run,) = store.runs()
+    expected = FitSettings(epsilon=1.0, iterations=4, noise=0.5, objective=True)
+    assert run.config.fit == expected
+    assert run.config.filter.max_items == 60
+    assert at.query_params["run"] in (run.id, [run.id])
+    assert asked
+
+
+def test_blocks_ask_for_their_size(store):
+    at = opened("fit", **FEW)
+    at.segmented_control(key="signals").set_value("blocks").run()
+    at.number_input(key="block_height").set_value(8).run()
+    at.button(key="start_fit").click().run()
+    assert store.runs()[0].config.fit.block == (8, 16)
+
+
+def test_columns_are_refused_for_new_users():
+    at = opened("fit", protocol="strong", **FEW)
+    at.segmented_control(key="signals").set_value("columns").run()
+    assert at.button(key="start_fit").disabled
+    assert any("Choose rows" in warning.value for warning in at.warning)
+
+
+def test_too_much_memory_is_refused_with_a_remedy(monkeypatch):
+    monkeypatch.setenv("GMC_MEMORY_LIMIT", "0.000001")
+    at = opened("fit", **FEW)
+    assert at.button(key="start_fit").disabled
+    assert "Keep fewer items" in at.error[0].value
+
+
+def test_a_fit_can_start_by_itself(store):
+    at = opened("fit")
+    at.session_state["fit_autostart"] = True
+    at.run()
+    (run,) = store.runs()
+    assert run.config.data == "sample"
+    assert run.repetitions == 1
+    assert run.config.fit == FitSettings()
+    at.run()
+    assert len(store.runs()) == 1
+
+
+def test_the_scaled_epsilon_is_on_the_slider():
+    scale = RatingScale(0.0, 8.0, 1.0)
+    assert fit_form.paper_epsilon(scale) == pytest.approx(1.2)
+    assert 1.2 in fit_form.epsilon_grid(scale)
+    assert "scaled" in fit_form.epsilon_text(1.2, 1.2)
+    assert fit_form.epsilon_text(0.3, 0.3) == "0.3 (paper)"
+    grid = fit_form.epsilon_grid(RatingScale(1.0, 5.0, 1.0))
+    assert (grid[0], grid[-1]) == (0.001, 10.0)
+
+
+# States ------------------------------------------------------------------------------
+
+
+def test_unknown_run_offers_a_way_on():
+    at = opened("fit", run="nonesuch")
+    assert "no run" in at.error[0].value
+    at.button[-1].click().run()
+    assert at.button(key="start_fit")
+
+
+def test_queued(store, asked):
+    at = opened("fit", run=stored(store, "queued").id)
+    assert not at.exception
+    assert at.button(key="cancel_run")
+    assert asked, "a reload revives a waiting run"
+    at.button(key="cancel_run").click().run()
+    assert store.runs()[0].state == "cancelled"
+    assert at.button(key="resume_run")
+
+
+def test_running_shows_progress_and_cancels(store):
+    run = stored(store, "running", small(repetitions=2), done=3)
+    at = ready(opened("fit", run=run.id))
+    assert not at.exception
+    twins = charts(at)
+    assert "at iteration 3" in twins[0]
+    assert "item mean" in twins[0]
+    assert len(twins) == 5
+    at.button(key="cancel_run").click().run()
+    assert store.run(run.id).cancelling
+    assert at.button(key="cancel_run").disabled
+
+
+def test_running_without_a_record_explains_the_wait(store):
+    run = stored(store, "running", done=0)
+    at = opened("fit", run=run.id)
+    assert "compiles" in run_view.status_text(run, [[]])
+    assert "no iteration" in charts(at)[0]
+
+
+def test_finished(store):
+    run = stored(store, "finished", small(repetitions=3), label="my fit")
+    at = ready(opened("fit", run=run.id))
+    assert not at.exception
+    assert not at.error
+    sentence = at.success[0].value
+    assert "NMAE 0.4200" in sentence
+    assert "500 held-out ratings" in sentence
+    assert "than the item mean" in sentence
+    assert "Thin lines" in texts(at)
+    assert "MovieLens 1M and EachMovie" in texts(at)
+    assert any("gmc" in code.value for code in at.code)
+    at.button(key="new_fit").click().run()
+    assert at.button(key="start_fit")
+
+
+@pytest.mark.parametrize(
+    ("state", "kind", "text"),
+    [
+        ("cancelled", "info", "partial model"),
+        ("interrupted", "warning", "resume it"),
+        ("failed", "error", "positive definite"),
+    ],
+)
+def test_ended_early_says_why_and_resumes(store, state, kind, text):
+    run = stored(store, state, done=2, message="Σ is not positive definite. Raise ε.")
+    at = ready(opened("fit", run=run.id))
+    assert text in getattr(at, kind)[0].value
+    assert "at iteration 2" in charts(at)[0]
+    at.button(key="resume_run").click().run()
+    assert not at.exception
+    assert store.run(run.id).state == "queued"
+
+
+def test_without_hold_out_there_is_no_error_to_draw(store):
+    run = stored(store, "running", small(protocol="none"), done=1)
+    at = opened("fit", run=run.id)
+    assert len(charts(at)) == 3
+    assert "Nothing is held out" in texts(at)
+
+
+# Sentences ---------------------------------------------------------------------------
+
+
+def test_result_is_worded_with_care(store):
+    run = stored(store)
+    close = run_view.result_sentence(run, {"user and item bias": 0.43})
+    assert "do not settle" in close
+    far = run_view.result_sentence(run, {"item mean": 0.525, "user and item bias": 0.5})
+    assert "20 % lower than the item mean’s 0.5250" in far
+    assert "do not settle" not in far
+
+
+def test_compared():
+    assert run_view.compared(0.4, 0.5) == "20 % lower"
+    assert run_view.compared(0.55, 0.5) == "10 % higher"
+
+
+def test_remaining_takes_the_typical_iteration():
+    def took(seconds):
+        zero = dict.fromkeys(IterationRecord.__dataclass_fields__, 0.0)
+        return IterationRecord(**{**zero, "iteration": 1, "e_seconds": seconds})
+
+    assert run_view.remaining([[took(20.0), took(1.0), took(1.0)]], 10) == 7
+    assert run_view.remaining([[]], 10) == 0
+
+
+def test_duration_and_size():
+    assert [fit_form.duration(s) for s in (0.2, 40, 300, 6000)] == [
+        "1 s",
+        "40 s",
+        "5 min",
+        "1 h 40 min",
+    ]
+    assert [fit_form.size(b) for b in (12, 4.2e6, 2.5e9)] == ["12 bytes", "4 MB", "2.5 GB"]
+
+
+def test_baselines_that_cannot_be_computed_say_so(store, monkeypatch):
+    monkeypatch.setattr(references, "prepare", lambda config: 1 / 0)
+    at = ready(opened("fit", run=stored(store).id))
+    assert "could not be computed" in texts(at)

@@ -1,6 +1,71 @@
-"""The Covariance page; to be written."""
+"""The Covariance page: Σ as a whole, between chosen titles, and what it says of them.
+
+Sections: constants, the choice of a view, one function a view.
+"""
+
+from __future__ import annotations
 
 import streamlit as st
 
-st.title("Covariance", anchor=False)
-st.page_link("pages/data.py", label="Choose data", icon=":material/arrow_forward:")
+from explorer import context
+from explorer.chosen_run import choose_run, explain_signals, model_or_wait, rows_only
+from explorer.components import guard, page_header
+from explorer.covariance_overview import overview
+from explorer.covariance_titles import chosen_titles
+from explorer.covariance_views import nearest, taste_axes, variances
+from gmc_core.store import Run
+
+# Constants ---------------------------------------------------------------------------
+
+LEAD = (
+    "How the ratings of one title move with those of another, over all users: the matrix Σ that "
+    "the fit has learned, and that every prediction is made from."
+)
+PURPOSE = "which titles go together"
+VIEWS = ("Overview", "Titles", "Neighbours", "Taste axes", "Variances")
+
+
+# Layout ------------------------------------------------------------------------------
+
+
+def view_choice() -> str:
+    """Which view; in the URL."""
+    chosen = st.segmented_control(
+        "View",
+        VIEWS,
+        default=VIEWS[0],
+        required=True,
+        key="view",
+        bind="query-params",
+        label_visibility="collapsed",
+    )
+    return chosen or VIEWS[0]
+
+
+def draw(run: Run, view: str) -> None:
+    """One view of a run."""
+    if view == "Overview" and context.store().pictures(run.id):
+        if run.config.fit.signals != "rows":
+            explain_signals(run.config.fit.signals, PURPOSE)
+        overview(run)
+        return
+    model = model_or_wait(run, PURPOSE)
+    if model is None or not rows_only(model, PURPOSE):
+        return
+    if view == "Overview":
+        overview(run)
+    elif view == "Titles":
+        chosen_titles(run, model)
+    elif view == "Neighbours":
+        nearest(run, model)
+    elif view == "Taste axes":
+        taste_axes(run, model)
+    else:
+        variances(run, model)
+
+
+page_header("Covariance", LEAD)
+with guard():
+    selected = choose_run(PURPOSE)
+    if selected is not None:
+        draw(selected, view_choice())

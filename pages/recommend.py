@@ -1,6 +1,99 @@
-"""The Recommend page; to be written."""
+"""The Recommend page: rate a few titles, or look at a user, and see why each title follows.
+
+Sections: constants, the two ways to come by ratings, layout.
+"""
+
+from __future__ import annotations
 
 import streamlit as st
 
-st.title("Recommend", anchor=False)
-st.page_link("pages/data.py", label="Choose data", icon=":material/arrow_forward:")
+from explorer import covariance_data, recommend_views, recommend_who
+from explorer.chosen_run import choose_run, model_or_wait, rows_only
+from explorer.components import guard, page_header
+from explorer.figures.recommend import select
+from explorer.rating_rows import listed, rated
+from explorer.recommend_data import fold_in
+from gmc_core.model import GaussianModel
+from gmc_core.store import Run
+
+# Constants ---------------------------------------------------------------------------
+
+LEAD = (
+    "A few ratings are enough: the fitted model takes them in by one small linear solve, without "
+    "any retraining, and says of each recommendation which ratings led to it."
+)
+PURPOSE = "recommendations"
+WHO = {"you": "Yourself", "user": "A user of the data"}
+SUGGESTED = 4
+CANDIDATES = 200  # the most rated titles, which a person is likely to know
+
+
+# Two ways to come by ratings -----------------------------------------------------------
+
+
+def yourself(run: Run, model: GaussianModel) -> None:
+    """The visitor rates; the list follows."""
+    left, right = st.columns([2, 3], gap="large")
+    with left:
+        name = recommend_who.own_ratings(run, model)
+        ratings = rated(name)
+        posterior = fold_in(run, model, ratings)
+        recommend_who.own_rows(name, model)
+        popular = covariance_data.by_popularity(covariance_data.key_of(run.id, model), model)
+        candidates = [item for item in popular[:CANDIDATES] if item not in listed(name)]
+        suggested = model.most_informative(posterior, candidates, SUGGESTED)
+        recommend_who.next_rows(name, model, posterior, suggested)
+    with right:
+        top, least, genres = recommend_views.filters(model)
+        found = select(model, posterior, top, min_ratings=least, genres=genres)
+        st.markdown(recommend_views.sentence("you", len(ratings)))
+        recommend_views.recommendations(model, posterior, found, least)
+        recommend_views.files(model, posterior, found, "you")
+
+
+def user_of_data(run: Run, model: GaussianModel) -> None:
+    """A user's ratings, possibly changed, and what follows."""
+    left, right = st.columns([2, 3], gap="large")
+    with left:
+        picked = recommend_who.pick_user(run, model)
+        if picked is None:
+            return
+        people, user = picked
+        ratings, changed = recommend_who.edited_ratings(run, model, people, user)
+        posterior = fold_in(run, model, ratings)
+    with right:
+        who = str(people.ratings.users.ids[user])
+        top, least, genres = recommend_views.filters(model)
+        found = select(model, posterior, top, min_ratings=least, genres=genres)
+        st.markdown(recommend_views.sentence(f"user {who}", len(ratings)))
+        recommend_views.recommendations(model, posterior, found, least)
+        recommend_views.hidden_ratings(model, posterior, people, user, changed)
+        recommend_views.files(model, posterior, found, f"user-{who}")
+
+
+# Layout --------------------------------------------------------------------------------
+
+
+def draw(run: Run) -> None:
+    """Whose ratings, then the two sides."""
+    model = model_or_wait(run, PURPOSE)
+    if model is None or not rows_only(model, PURPOSE):
+        return
+    who = st.segmented_control(
+        "For whom",
+        list(WHO),
+        format_func=WHO.__getitem__,
+        default="you",
+        required=True,
+        key="who",
+        bind="query-params",
+        label_visibility="collapsed",
+    )
+    (user_of_data if who == "user" else yourself)(run, model)
+
+
+page_header("Recommend", LEAD)
+with guard():
+    selected = choose_run(PURPOSE)
+    if selected is not None:
+        draw(selected)

@@ -23,7 +23,8 @@ KINDS = {
 }
 PAIR = "pair"  # name of the heatmap's selection
 COMFORTABLE, MAX_SHOWN = 60, 200
-_LABEL_LENGTH = 34
+HEATMAP_HEIGHT = 720
+_LABEL_LENGTH = 26
 _MIN_LIMIT = 1e-6
 
 
@@ -104,7 +105,7 @@ def overview_figure(
             zmid=0,
             colorscale=palette(dark).scale("diverging"),
             colorbar={
-                "title": {"text": KINDS[kind], "side": "right"},
+                "title": {"text": KINDS[kind], "side": "right", "font": {"size": 13}},
                 "thickness": 12,
                 "tickformat": ".2~g",
                 "outlinewidth": 0,
@@ -112,12 +113,10 @@ def overview_figure(
             hovertemplate="%{y}<br>%{x}<br><b>%{z:.3f}</b><extra></extra>",
         )
     )
-    style(figure, x=axis, y=None, height=height, uirevision=revision, dark=dark, legend=False)
+    style(figure, x=axis, y=axis, height=height, uirevision=revision, dark=dark, legend=False)
     category = {"type": "category", "showticklabels": False, "showgrid": False, "ticks": ""}
-    figure.update_xaxes(**category, constrain="domain")
-    figure.update_yaxes(
-        **category, autorange="reversed", scaleanchor="x", constrain="domain", title_text=axis
-    )
+    figure.update_xaxes(**category)
+    figure.update_yaxes(**category, autorange="reversed")
     return figure
 
 
@@ -158,24 +157,21 @@ def heatmap_chart(
     counts: Sequence[int],
     *,
     kind: str,
-    selected: tuple[int, int] | None = None,
     dark: bool = False,
-) -> alt.LayerChart:
+) -> alt.Chart:
     """Clickable heatmap of named items, in the order given.
 
-    A click selects a cell: the selection ``PAIR`` holds its places ``i`` and ``j``.
+    A click selects a cell and frames it: the selection ``PAIR`` holds its places ``i``
+    and ``j``. One view, since Streamlit reports no selections of layered charts.
 
     Parameters
     ----------
     matrix : (n, n), n ≤ 200. labels : (n,) unique. counts : (n,) ratings.
-    selected : places of a cell to frame.
     """
     colors = palette(dark)
     n, limit = len(labels), color_limit(matrix)
-    side = 560 if n <= 40 else 620
-    size = max(6, min(12, int(0.8 * side / max(n, 1))))
     axis = alt.Axis(
-        labelFontSize=size,
+        labelFontSize=max(7, min(11, int(400 / max(n, 1)))),
         labelLimit=170,
         labelOverlap=n > COMFORTABLE,
         labelColor=colors.muted,
@@ -183,14 +179,15 @@ def heatmap_chart(
         domain=False,
         title=None,
     )
+    pair = alt.selection_point(name=PAIR, fields=["i", "j"], on="click", empty=False)
+    framed = alt.when(pair)
     steps = np.linspace(-limit, limit, len(colors.diverging))
-    table = heatmap_table(matrix, labels, counts)
-    cells = (
-        alt.Chart(table)
-        .mark_rect(cursor="pointer")
+    return (
+        alt.Chart(heatmap_table(matrix, labels, counts), height=HEATMAP_HEIGHT)
+        .mark_rect(cursor="pointer", stroke=colors.text)
         .encode(
-            x=alt.X("column:N", sort=list(labels), axis=axis),
-            y=alt.Y("row:N", sort=list(labels), axis=axis),
+            x=alt.X("column:N", sort=list(labels), axis=axis, scale=alt.Scale(padding=0)),
+            y=alt.Y("row:N", sort=list(labels), axis=axis, scale=alt.Scale(padding=0)),
             color=alt.Color(
                 "value:Q",
                 title=KINDS[kind],
@@ -199,8 +196,10 @@ def heatmap_chart(
                     range=list(colors.diverging),
                     clamp=True,
                 ),
-                legend=alt.Legend(gradientLength=200, format=".2~g", titleLimit=200),
+                legend=alt.Legend(orient="top", gradientLength=260, format=".2~g", titleLimit=200),
             ),
+            strokeWidth=framed.then(alt.value(3)).otherwise(alt.value(0)),
+            order=framed.then(alt.value(1)).otherwise(alt.value(0)),  # the frame on top
             tooltip=[
                 alt.Tooltip("row:N", title="Row"),
                 alt.Tooltip("column:N", title="Column"),
@@ -209,18 +208,8 @@ def heatmap_chart(
                 alt.Tooltip("column ratings:Q", title="Ratings, column", format=","),
             ],
         )
-        .add_params(alt.selection_point(name=PAIR, fields=["i", "j"], on="click", empty=False))
+        .add_params(pair)
     )
-    framed = table.iloc[[selected[0] * n + selected[1]]] if selected else table.iloc[:0]
-    frame = (
-        alt.Chart(framed)
-        .mark_rect(fillOpacity=0, stroke=colors.text, strokeWidth=2.5)
-        .encode(
-            x=alt.X("column:N", sort=list(labels), axis=axis),
-            y=alt.Y("row:N", sort=list(labels), axis=axis),
-        )
-    )
-    return alt.layer(cells, frame).properties(height=side)
 
 
 def describe_heatmap(matrix: Floats, labels: Sequence[str], kind: str) -> str:

@@ -105,7 +105,7 @@ def spectrum_figure(leading: Spectrum, *, dark: bool = False) -> go.Figure:
     style(figure, x="axis", y="share of the total variance", height=300, dark=dark)
     figure.update_layout(hovermode="x unified")
     figure.update_yaxes(tickformat=".0%", rangemode="tozero")
-    figure.update_xaxes(dtick=1 if len(numbers) <= 20 else 5, showgrid=False)
+    figure.update_xaxes(dtick=1 if len(numbers) <= 10 else 5, showgrid=False)
     return figure
 
 
@@ -138,7 +138,7 @@ def axis_figure(axis: TasteAxis, *, dark: bool = False) -> go.Figure:
     )
     style(
         figure,
-        x="change of the rating, one standard deviation up the axis",
+        x="ratings per standard deviation",
         height=70 + 24 * max(len(ends), 1),
         dark=dark,
     )

@@ -1,0 +1,130 @@
+"""The run whose model a page looks into: chosen, explained, or still awaited."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from explorer import context
+from explorer.components import empty_state, escape
+from gmc_core.model import GaussianModel
+from gmc_core.store import Run, StoreError
+
+POLL_SECONDS = 2.0
+
+
+def usable_runs() -> list[Run]:
+    """Runs with a model or with pictures of one in the making, newest first."""
+    store = context.store()
+    return [
+        run
+        for run in store.runs()
+        if run.kind == "run" and (store.model_path(run.id) is not None or _is_going(run))
+    ]
+
+
+def choose_run(purpose: str) -> Run | None:
+    """A box to choose a run, and the run; the newest with a model, if none is selected.
+
+    Draws the empty state and returns None if there is nothing to choose from.
+
+    Parameters
+    ----------
+    purpose : what the page would show, to complete "to see …".
+    """
+    selected = context.current_run()
+    runs = usable_runs()
+    by_id = {run.id: run for run in runs}
+    if selected and selected not in by_id:
+        _explain_missing(selected)
+    if not runs:
+        empty_state(
+            f"There is no fitted model yet. Fit one to see {purpose}; the sample takes less than a "
+            "minute.",
+            "pages/fit.py",
+            "Fit a model",
+        )
+        return None
+    ready = [run for run in runs if context.store().model_path(run.id) is not None]
+    default = selected if selected in by_id else (ready or runs)[0].id
+    key = "chosen_run"
+    # The selection may have changed elsewhere since this box was last drawn.
+    if st.session_state.get(key) != default:
+        st.session_state[key] = default
+    chosen = st.selectbox(
+        "Model of the run",
+        list(by_id),
+        format_func=lambda id: f"{context.run_label(by_id[id])} — {_facts(by_id[id])}",
+        key=key,
+        on_change=lambda: context.choose(run=st.session_state[key]),
+    )
+    if chosen is None:
+        return None
+    if chosen != selected:
+        context.choose(run=chosen)
+    return by_id[chosen]
+
+
+def model_or_wait(run: Run, purpose: str) -> GaussianModel | None:
+    """The run's model; while it is being fitted, a notice that goes away by itself."""
+    if context.store().model_path(run.id) is None:
+        st.fragment(_await, run_every=POLL_SECONDS)(run.id, purpose)
+        return None
+    return context.model_of(run.id)
+
+
+def rows_only(model: GaussianModel, purpose: str) -> bool:
+    """Whether coordinates are items; explains it if they are not."""
+    if model.layout.kind != "rows":
+        explain_signals(model.layout.kind, purpose)
+    return model.layout.kind == "rows"
+
+
+def explain_signals(kind: str, purpose: str) -> None:
+    """Why a model of columns or blocks says nothing of titles and new users."""
+    meaning = {
+        "columns": "columns (items) as signals, so its covariance is one between users, and a new "
+        "user is no signal of it",
+        "blocks": "blocks of the table as signals, so its covariance is one between places in a "
+        "block, not between titles",
+    }
+    empty_state(
+        f"This run took {meaning[kind]}. Fit with rows (users) as signals to see {purpose}.",
+        "pages/fit.py",
+        "Fit with rows as signals",
+    )
+
+
+def _await(id: str, purpose: str) -> None:
+    run = context.store().run(id)
+    if context.store().model_path(id) is not None or run.ended_for_good:
+        st.rerun(scope="app")
+    empty_state(
+        f"This run is {run.state}: {run.iteration} of {run.iterations} iterations are done. Its "
+        f"model is saved at the end; this page then shows {purpose} by itself.",
+        "pages/fit.py",
+        "Watch the fit",
+    )
+
+
+def _explain_missing(id: str) -> None:
+    try:
+        run = context.store().run(id)
+    except StoreError as error:
+        st.warning(f"{escape(str(error))} Another model is shown below, if there is one.")
+        return
+    if run.kind == "sweep":
+        text = "A sweep compares figures and keeps no models."
+    else:
+        text = f"The run {escape(context.run_label(run))} is {run.state} and has no model."
+        text += f" {escape(run.message)}" if run.message else ""
+    st.info(f"{text} Another model is shown below, if there is one.", icon=":material/info:")
+
+
+def _is_going(run: Run) -> bool:
+    return run.keeps_model and run.state in ("queued", "running")
+
+
+def _facts(run: Run) -> str:
+    epsilon = run.config.fit.epsilon
+    shown = "default ε" if epsilon is None else f"ε = {epsilon:g}"
+    return f"{run.config.protocol}, {shown}, {context.run_summary(run)}"

@@ -1,0 +1,89 @@
+"""Cached answers of one run's model for the Covariance page.
+
+Keyed on the run and the iteration of its model, never on arrays; a run that goes on
+reaches another iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import streamlit as st
+
+from explorer import context
+from gmc_core import analysis, item_orders, pictures, taste
+from gmc_core.model import GaussianModel
+
+Floats = npt.NDArray[np.floating]
+ModelKey = tuple[str, int]
+
+AXES_OF_ORDERS = {
+    "popularity": "most rated first",
+    "genre": "by genre",
+    "year": "oldest first",
+    "title": "alphabetically",
+    "similarity": "similar titles side by side",
+}
+SIZE = pictures.BINS
+
+
+def key_of(run: str, model: GaussianModel) -> ModelKey:
+    """What identifies a model in the caches."""
+    return run, model.iteration
+
+
+@st.cache_data(max_entries=40, show_spinner=False)
+def kept_picture(
+    folder: str, run: str, repetition: int, iteration: int, kind: str, order: str
+) -> tuple[Floats, npt.NDArray[np.int64]]:
+    """A picture that the run kept, and the items in its order."""
+    picture = context.store().picture(run, iteration, repetition)
+    assert picture is not None
+    return picture.matrix(kind, order), picture.order_items[order]  # type: ignore[arg-type]
+
+
+@st.cache_data(max_entries=12, show_spinner="Computing the picture …")
+def model_picture(
+    key: ModelKey, _model: GaussianModel, kind: str, order: str
+) -> tuple[Floats, npt.NDArray[np.int64]]:
+    """A picture of the final model, in kinds and orders that runs do not keep."""
+    items = item_orders.ordered(_model, order)  # type: ignore[arg-type]
+    return item_orders.pooled(_model, items, SIZE, kind), items  # type: ignore[arg-type]
+
+
+@st.cache_data(max_entries=4, show_spinner=False)
+def titles(key: ModelKey, _model: GaussianModel) -> list[str]:
+    """(N,) titles by item position."""
+    return [_model.title(item) for item in range(len(_model.items))]
+
+
+@st.cache_data(max_entries=4, show_spinner=False)
+def by_popularity(key: ModelKey, _model: GaussianModel) -> list[int]:
+    """Item positions, most rated first."""
+    return [int(item) for item in item_orders.ordered(_model, "popularity")]
+
+
+@st.cache_data(max_entries=24, show_spinner="Computing …")
+def block(
+    key: ModelKey, _model: GaussianModel, items: tuple[int, ...], kind: str, order: str
+) -> tuple[list[int], Floats]:
+    """Items in ``order`` (also "given"), and Σ between them as ``kind``."""
+    chosen: Sequence[int] | npt.NDArray[np.int64] = items
+    if order != "given":
+        chosen = item_orders.ordered(_model, order, items)  # type: ignore[arg-type]
+    placed = [int(item) for item in chosen]
+    return placed, analysis.submatrix(_model, placed, kind)  # type: ignore[arg-type]
+
+
+@st.cache_data(max_entries=24, show_spinner=False)
+def partial_of_pair(key: ModelKey, _model: GaussianModel, i: int, j: int) -> float:
+    """Partial correlation of two items, all others held fixed."""
+    return float(analysis.partial_correlation(_model, [i, j])[0, 1])
+
+
+@st.cache_data(max_entries=4, show_spinner="Computing the leading eigenvectors …")
+def spectrum(key: ModelKey, _model: GaussianModel, k: int) -> taste.Spectrum:
+    """The leading eigenpairs of the final Σ."""
+    return taste.spectrum(_model, k)

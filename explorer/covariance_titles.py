@@ -1,0 +1,177 @@
+"""The Covariance page's clickable heatmap of chosen titles, and the pair that was clicked."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from explorer import covariance_data
+from explorer.components import download, escape, fact, number_row
+from explorer.covariance_views import run_part
+from explorer.figures import covariance as figures
+from explorer.figures.recommend import genres_of
+from explorer.figures.taste import pair_sentences
+from explorer.tables import to_csv
+from explorer.theme import is_dark
+from gmc_core import analysis
+from gmc_core.item_orders import ORDERS
+from gmc_core.model import GaussianModel
+from gmc_core.store import Run
+
+SOURCES = ("Most rated", "Genre", "Search")
+DEFAULT_SHOWN = 30
+ROW, COLUMN = "pair_row", "pair_column"
+
+
+def chosen_titles(run: Run, model: GaussianModel) -> None:
+    """Choose titles, see Σ between them, click a cell to read what it means."""
+    key = covariance_data.key_of(run.id, model)
+    items = _choose(key, model)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        kind = st.segmented_control(
+            "Show",
+            list(figures.KINDS),
+            format_func=figures.KINDS.__getitem__,
+            default="correlation",
+            required=True,
+            key="titles_kind",
+            bind="query-params",
+        )
+        order = st.selectbox(
+            "Order",
+            ["similarity", *(name for name in ORDERS if name != "similarity")],
+            format_func=covariance_data.AXES_OF_ORDERS.__getitem__,
+            key="titles_order",
+            bind="query-params",
+            width=240,
+        )
+    if len(items) < 2:
+        st.info("Choose at least two titles.", icon=":material/grid_on:")
+        return
+    placed, matrix = covariance_data.block(key, model, items, str(kind), str(order))
+    labels = figures.axis_labels(model, placed)
+    counts = [int(model.item_counts[item]) for item in placed]
+    left, right = st.columns([2, 1], gap="medium")
+    with left:
+        event = st.altair_chart(
+            figures.heatmap_chart(matrix, labels, counts, kind=str(kind), dark=is_dark()),
+            on_select="rerun",
+            selection_mode=figures.PAIR,
+            # New titles or another order are another chart: places of a click would lie.
+            key=f"heatmap_{hash((key, tuple(placed), kind))}",
+            alt=figures.describe_heatmap(matrix, labels, str(kind)),
+        )
+        fact(
+            "Click a cell to read what it means. Colours end at the 99th percentile; the diagonal "
+            "lies beyond it."
+        )
+    with right:
+        _pair(key, model, placed, figures.clicked_pair(event, len(placed)))
+        table = pd.DataFrame(matrix, columns=[model.title(item) for item in placed])
+        table.insert(0, "Title", [model.title(item) for item in placed])
+        download(
+            "This matrix as CSV", lambda: to_csv(table), f"{kind}.csv", "text/csv", key="titles_csv"
+        )
+
+
+def _choose(key: covariance_data.ModelKey, model: GaussianModel) -> tuple[int, ...]:
+    """The titles to show, at most 200."""
+    popular = covariance_data.by_popularity(key, model)
+    titles = covariance_data.titles(key, model)
+    genres = genres_of(model)
+    left, middle, right = st.columns([2, 2, 3], vertical_alignment="bottom")
+    with left:
+        source = st.segmented_control(
+            "Titles",
+            [name for name in SOURCES if name != "Genre" or genres],
+            default=SOURCES[0],
+            required=True,
+            key="titles_from",
+            bind="query-params",
+        )
+    if source == "Search":
+        with st.container():
+            chosen = _search_box(key, model, popular, titles)
+        return tuple(chosen)
+    if source == "Genre":
+        genre = middle.selectbox("Genre", genres, key="genre", bind="query-params")
+        popular = [item for item in popular if genre in model.item_info.genres[item]]
+    most = min(figures.MAX_SHOWN, len(popular))
+    with right:
+        if most <= 2:
+            return tuple(popular)
+        count = st.slider(
+            "How many, by number of ratings",
+            2,
+            most,
+            min(DEFAULT_SHOWN, most),
+            key=f"titles_count_{most}",
+            help=f"Up to {figures.COMFORTABLE} can be read at once; the limit is "
+            f"{figures.MAX_SHOWN}.",
+        )
+    return tuple(popular[:count])
+
+
+def _search_box(
+    key: covariance_data.ModelKey, model: GaussianModel, popular: list[int], titles: list[str]
+) -> list[int]:
+    state = f"titles_search_{run_part(key)}"
+    if state not in st.session_state:
+        ids = [part for part in st.query_params.get("titles", "").split(",") if part]
+        found = [int(item) for item in model.items.find(ids) if item >= 0]
+        st.session_state[state] = list(dict.fromkeys(found))[: figures.MAX_SHOWN] or popular[:10]
+    chosen = st.multiselect(
+        "Search titles",
+        popular,
+        format_func=titles.__getitem__,
+        max_selections=figures.MAX_SHOWN,
+        placeholder="Type a part of a title",
+        key=state,
+    )
+    st.query_params["titles"] = ",".join(str(model.items.ids[item]) for item in chosen)
+    return chosen
+
+
+def _pair(
+    key: covariance_data.ModelKey,
+    model: GaussianModel,
+    placed: list[int],
+    clicked: tuple[int, int] | None,
+) -> None:
+    """Two boxes that a click fills, and what Σ says of the two titles."""
+    for state, place in ((ROW, 0), (COLUMN, 1)):
+        if st.session_state.get(state) not in placed:
+            st.session_state[state] = placed[place]
+    # Only a new click counts: the boxes may have been changed by hand since the last one.
+    click = None if clicked is None else tuple(placed[place] for place in clicked)
+    if click != st.session_state.get("pair_click"):
+        st.session_state["pair_click"] = click
+        if click is not None:
+            st.session_state[ROW], st.session_state[COLUMN] = click
+    titles = covariance_data.titles(key, model)
+    i = st.selectbox("Row", placed, format_func=titles.__getitem__, key=ROW)
+    j = st.selectbox("Column", placed, format_func=titles.__getitem__, key=COLUMN)
+    if i is None or j is None:
+        return
+    block = model.gaussian.covariance.submatrix([i, j], [i, j])  # type: ignore[arg-type]
+    partial = None if i == j else covariance_data.partial_of_pair(key, model, i, j)
+    common = analysis.common_raters(model, i)
+    both = "unknown" if common is None else f"{common[j]:,}"
+    number_row(
+        [
+            ("Correlation", f"{analysis.correlation(block)[0, 1]:.3f}"),
+            ("Covariance", f"{block[0, 1]:.3f}"),
+        ]
+    )
+    number_row(
+        [
+            ("Partial corr.", "—" if partial is None else f"{partial:.3f}"),
+            ("Rated both", both, "Training users who rated both titles."),
+        ]
+    )
+    for sentence in pair_sentences(model, i, j, partial):
+        st.markdown(escape(sentence))
+    fact(
+        f"Training ratings: {model.item_counts[i]:,} of the row's title, "
+        f"{model.item_counts[j]:,} of the column's."
+    )

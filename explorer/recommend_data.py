@@ -1,0 +1,64 @@
+"""Cached answers of one run's model for the Recommend page; keyed as in covariance_data."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import streamlit as st
+
+from explorer import context, covariance_data
+from explorer.covariance_data import ModelKey
+from explorer.one_user import People
+from gmc_core.completion import complete
+from gmc_core.experiment import make_split, prepare
+from gmc_core.model import GaussianModel, Posterior
+from gmc_core.splits import Split
+from gmc_core.store import Run
+
+RatingsKey = tuple[tuple[int, float], ...]
+
+
+def fold_in(run: Run, model: GaussianModel, ratings: dict[int, float]) -> Posterior:
+    """The belief about a user with these ratings, by fold-in; nothing is trained."""
+    return _fold_in(covariance_data.key_of(run.id, model), model, tuple(sorted(ratings.items())))
+
+
+# A posterior of n ratings holds n × N numbers; two, so that filters do not solve again.
+@st.cache_resource(max_entries=2, show_spinner=False)
+def _fold_in(key: ModelKey, _model: GaussianModel, ratings: RatingsKey) -> Posterior:
+    items = np.array([item for item, _ in ratings], dtype=np.int64)
+    return _model.posterior(items, np.array([value for _, value in ratings], dtype=np.float64))
+
+
+def trained_people(run: Run, model: GaussianModel) -> People | None:
+    """The training users, with the ratings that the fit did not see."""
+    return _trained(str(context.store().path), covariance_data.key_of(run.id, model), model)
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _trained(folder: str, key: ModelKey, _model: GaussianModel) -> People | None:
+    store = context.store()
+    # The saved model is that of the last repetition.
+    held_out = store.held_out(key[0], store.run(key[0]).repetitions - 1)
+    return People.trained(_model, held_out)
+
+
+def novel_people(run: Run, model: GaussianModel) -> People | None:
+    """The users of a strong split that the model has never seen."""
+    return People.unseen(model, _split(run.id, run.config.seeds[-1]))
+
+
+@st.cache_resource(max_entries=2, show_spinner="Drawing the split again …")
+def _split(run: str, seed: int) -> Split:
+    config = context.store().run(run).config
+    return make_split(config, prepare(config), seed)
+
+
+def completed_table(model: GaussianModel) -> bytes:
+    """The completed table of all training users, as the bytes of a Parquet file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "completed.parquet"
+        complete(model, path)
+        return path.read_bytes()

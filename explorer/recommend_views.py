@@ -1,0 +1,176 @@
+"""The Recommend page's right side: the list, why, what was hidden, and files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+import streamlit as st
+
+from explorer.components import chart, download, escape, fact
+from explorer.covariance_views import min_ratings_box
+from explorer.figures import recommend as figures
+from explorer.one_user import People
+from explorer.recommend_data import completed_table
+from explorer.tables import to_csv
+from explorer.theme import is_dark
+from gmc_core.model import GaussianModel, Posterior, Recommendation
+
+EXPLAIN = "explained_title"
+
+
+def filters(model: GaussianModel) -> tuple[int, int, list[str]]:
+    """Top N, fewest ratings, genres."""
+    left, middle, right = st.columns([2, 2, 4], vertical_alignment="bottom")
+    top = left.number_input("How many", 1, 100, 10, key="top", bind="query-params")
+    least = min_ratings_box(middle, model, "least")
+    genres = figures.genres_of(model)
+    chosen: list[str] = []
+    if genres:
+        chosen = right.multiselect(
+            "Genres", genres, placeholder="All genres", key="genres", bind="query-params"
+        )
+    return int(top), least, chosen
+
+
+def recommendations(
+    model: GaussianModel, posterior: Posterior, found: Sequence[Recommendation], least: int
+) -> None:
+    """The list, and the explanation of one of it."""
+    if not found:
+        st.info(
+            f"No unrated title has {least:,} ratings or more in these genres. Lower the number or "
+            "choose other genres.",
+            icon=":material/filter_alt:",
+        )
+        return
+    table = figures.recommendations_table(model, found)
+    scale = model.scale
+    number = st.column_config.NumberColumn
+    event = st.dataframe(
+        table,
+        height=35 * min(len(table), 10) + 38,
+        column_order=["Rank", "Title", "Rating", "Prediction", "From", "To", "Ratings", "Genres"],
+        column_config={
+            "Title": st.column_config.TextColumn(width="medium"),
+            "Rating": number(format="%g", help=f"Projected to the scale {scale}", width="small"),
+            "Prediction": number(format="%.2f", help="Before projection", width="small"),
+            "From": number(format="%.2f", help=figures.INTERVAL_NOTE, width="small"),
+            "To": number(format="%.2f", help=figures.INTERVAL_NOTE, width="small"),
+            "Ratings": number(format="%d", help="Training ratings of the title", width="small"),
+        },
+        on_select="rerun",
+        selection_mode="single-row",
+        key=f"recommended_{hash(tuple(r.item for r in found))}",
+        alt="Recommendations: "
+        + "; ".join(f"{r.title}, predicted {r.predicted:.2f}" for r in found[:10]),
+    )
+    fact(figures.INTERVAL_NOTE)
+    _explanation(model, posterior, found, event.selection.rows)
+
+
+def _explanation(
+    model: GaussianModel,
+    posterior: Posterior,
+    found: Sequence[Recommendation],
+    rows: Sequence[int],
+) -> None:
+    items = [r.item for r in found]
+    clicked = items[rows[0]] if rows and rows[0] < len(items) else None
+    if clicked is not None and clicked != st.session_state.get("explained_click"):
+        st.session_state[EXPLAIN] = clicked
+    st.session_state["explained_click"] = clicked
+    if st.session_state.get(EXPLAIN) not in items:
+        st.session_state[EXPLAIN] = items[0]
+    item = st.selectbox(
+        "Why this prediction?",
+        items,
+        format_func=model.title,
+        key=EXPLAIN,
+        help="Choose here, or a row of the table.",
+    )
+    if item is None:
+        return
+    chart(
+        figures.contributions_figure(model, posterior, item, dark=is_dark()),
+        figures.describe_contributions(model, posterior, item),
+        key="contributions_chart",
+    )
+    fact(
+        "The prediction is the mean over all users plus one share for each rated title, exactly. "
+        "Orange raises it, blue lowers it. A share depends on all ratings together: two titles "
+        "that say the same divide it between them."
+    )
+
+
+def hidden_ratings(
+    model: GaussianModel, posterior: Posterior, people: People, user: int, changed: bool
+) -> None:
+    """The user's ratings that the fit did not see, on demand."""
+    items, values = people.hidden(user)
+    if not len(items):
+        fact("No rating of this user was hidden from the fit.")
+        return
+    noun = "rating" if len(items) == 1 else "ratings"
+    if not st.toggle(f"Reveal {len(items)} hidden {noun}", key="reveal"):
+        return
+    table = figures.held_out_table(model, posterior, items, values)
+    words = figures.held_out_sentence(table)
+    st.markdown(words + (" Your changes are part of the prediction." if changed else ""))
+    if not len(table):
+        return
+    chart(figures.held_out_figure(model, table, dark=is_dark()), words, key="hidden_chart")
+    st.dataframe(
+        table,
+        hide_index=True,
+        column_config={
+            name: st.column_config.NumberColumn(format="%.2f")
+            for name in ("Prediction", "From", "To", "Error")
+        },
+        alt=words,
+    )
+
+
+def files(
+    model: GaussianModel, posterior: Posterior, found: Sequence[Recommendation], who: str
+) -> None:
+    """Downloads, each made on click."""
+    with st.container(horizontal=True):
+        download(
+            "Recommendations (CSV)",
+            lambda: to_csv(figures.recommendations_table(model, found), index=True),
+            f"recommendations-{who}.csv",
+            "text/csv",
+        )
+        download(
+            "Completed row (CSV)",
+            lambda: to_csv(_row(model, posterior)),
+            f"completed-row-{who}.csv",
+            "text/csv",
+            help="Every title of this user: the given rating, or the predicted one.",
+        )
+        if model.ratings is not None:
+            cells = model.ratings.n_users * model.ratings.n_items
+            download(
+                "Completed table (Parquet)",
+                lambda: completed_table(model),
+                "completed-table.parquet",
+                "application/vnd.apache.parquet",
+                help=f"All {model.ratings.n_users:,} training users by {model.ratings.n_items:,} "
+                f"titles, about {max(1, round(8 * cells / 1e6)):,} MB; it is computed after the "
+                "click.",
+            )
+    if model.licence != "unknown":
+        fact(f"{escape(model.data_name)}: {escape(model.licence)}")
+
+
+def _row(model: GaussianModel, posterior: Posterior) -> pd.DataFrame:
+    return figures.completed_row(model, posterior)
+
+
+def sentence(name: str, count: int) -> str:
+    """Whose list it is."""
+    if count == 0:
+        return "Best titles for the average user; rate a few and the list becomes yours."
+    ratings = "rating" if count == 1 else "ratings"
+    return f"Best unrated titles for {escape(name)}, from {count:,} {ratings}."

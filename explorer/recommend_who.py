@@ -1,0 +1,227 @@
+"""Whose ratings: the visitor's own, or a user's of the data with what-if changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from explorer import context, covariance_data
+from explorer.components import escape, fact
+from explorer.one_user import People, RatingsByItem, from_text, rating_options, to_text
+from explorer.rating_rows import clear, listed, rated, rating_row, search_row
+from explorer.recommend_data import novel_people, trained_people
+from gmc_core.model import GaussianModel, Posterior
+from gmc_core.store import Run
+
+MAX_PICKED = 5_000  # users in the box; the filter narrows down to any
+
+
+def own_ratings(run: Run, model: GaussianModel) -> str:
+    """Search and rate titles; returns the name under which the ratings are kept."""
+    key = covariance_data.key_of(run.id, model)
+    name = f"mine_{run.id}_{model.iteration}"
+    if name not in st.session_state:
+        ratings, lost = from_text(model, st.query_params.get("rated", ""))
+        st.session_state[name] = dict(ratings)
+        if lost:
+            st.warning(
+                f"{lost} of the ratings in the address are of titles or values that this model "
+                "does not know; they were left out."
+            )
+    titles = covariance_data.titles(key, model)
+    popular = [m for m in covariance_data.by_popularity(key, model) if m not in listed(name)]
+    search_row(name, model, popular, titles, "Search a title and rate it")
+    text = to_text(model, rated(name))
+    if text:
+        st.query_params["rated"] = text
+    else:
+        st.query_params.pop("rated", None)
+    return name
+
+
+def own_rows(name: str, model: GaussianModel) -> None:
+    """The titles on the visitor's list."""
+    items = list(listed(name))
+    if not items:
+        fact("Nothing rated yet: what you see is the prediction for the average user.")
+        return
+    with st.container(height="content" if len(items) <= 8 else 420, border=False):
+        for item in items:
+            rating_row(name, model, item)
+    st.button("Clear my ratings", icon=":material/delete:", on_click=clear, args=(name,))
+
+
+def next_rows(
+    name: str, model: GaussianModel, posterior: Posterior, suggested: Sequence[tuple[int, float]]
+) -> None:
+    """Titles whose rating would tell the model most."""
+    if not suggested:
+        return
+    total = float(posterior.variance.sum())
+    st.markdown("**Rate next**")
+    fact("The answers that would reduce the model's uncertainty over all titles most.")
+    for item, gain in suggested:
+        share = gain / total if total > 0 else 0.0
+        rating_row(name, model, item, f"takes away {share:.1%} of the remaining variance")
+
+
+def pick_user(run: Run, model: GaussianModel) -> tuple[People, int] | None:
+    """A user of the data, by id, at random, or by number of ratings."""
+    trained = trained_people(run, model)
+    groups = {"training": "used for training"}
+    if run.config.protocol == "strong":
+        groups["novel"] = "new to the model"
+    group = "training"
+    if len(groups) > 1:
+        group = (
+            st.segmented_control(
+                "Users",
+                list(groups),
+                format_func=groups.__getitem__,
+                default="novel",
+                required=True,
+                key="group",
+                bind="query-params",
+            )
+            or "novel"
+        )
+    people = novel_people(run, model) if group == "novel" else trained
+    if people is None:
+        st.info(
+            "This model was saved without its training ratings, so it knows no users. Choose "
+            "“Yourself” and rate a few titles: that needs none.",
+            icon=":material/person_off:",
+        )
+        return None
+    user = _user_box(people, f"user_{run.id}_{group}")
+    return None if user is None else (people, user)
+
+
+def _user_box(people: People, key: str) -> int | None:
+    counts = people.ratings.user_counts
+    ids = people.ratings.users.ids
+    low, high = int(counts.min()), int(counts.max())
+    if key not in st.session_state:
+        st.session_state[key] = _user_of_link(people)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        box = st.container(width="stretch")
+        random = st.button(
+            "Random", icon=":material/casino:", key=f"{key}_random", help="Another user at random"
+        )
+    with st.expander("Filter users", icon=":material/filter_alt:"):
+        wanted = (low, high)
+        if high > low:
+            wanted = st.slider("Number of ratings", low, high, (low, high), key=f"{key}_range")
+        hidden = bool(len(people.test_values)) and st.toggle(
+            "Only users with hidden ratings", key=f"{key}_hidden"
+        )
+    options = people.matching(*wanted, with_hidden=hidden).tolist()
+    current = st.session_state[key]
+    if random and options:
+        draw = np.random.default_rng()
+        current = st.session_state[key] = int(options[draw.integers(len(options))])
+    if not options:
+        st.info("No user has that many ratings; widen the filter.", icon=":material/filter_alt:")
+        return None
+    shown = options[:MAX_PICKED]
+    if current not in options:
+        current = st.session_state[key] = shown[len(shown) // 2]
+    elif current not in shown:
+        shown = [current, *shown]
+    user = box.selectbox(
+        "User",
+        shown,
+        format_func=lambda position: f"{ids[position]} · {counts[position]:,} ratings",
+        key=key,
+        help="Type an id. The box holds the users that the filter leaves, most ratings first"
+        + (f" (the first {MAX_PICKED:,})." if len(options) > MAX_PICKED else "."),
+    )
+    if user is not None:
+        st.query_params["user"] = str(ids[user])
+    return user
+
+
+def _user_of_link(people: People) -> int:
+    """The user that the URL names; otherwise one with a middling number of ratings."""
+    asked = st.query_params.get("user")
+    if asked:
+        found = int(people.ratings.users.find([asked])[0])
+        if found >= 0:
+            return found
+        example = people.ratings.users.ids[0] if people.ratings.n_users else "none"
+        st.warning(
+            f"There is no user {escape(asked)} among the {people.ratings.n_users:,} users of this "
+            f"model; ids look like {escape(str(example))}. Another user is shown."
+        )
+    with_hidden = people.matching(0, 2**62, with_hidden=len(people.test_values) > 0)
+    return int(with_hidden[len(with_hidden) // 2]) if len(with_hidden) else 0
+
+
+def edited_ratings(
+    run: Run, model: GaussianModel, people: People, user: int
+) -> tuple[RatingsByItem, bool]:
+    """The user's ratings with the visitor's what-if changes, and whether there are any."""
+    base = people.of(user)
+    id = people.ratings.users.ids[user]
+    name = f"whatif_{run.id}_{people.novel}_{id}"
+    version = st.session_state.setdefault(f"{name}_version", 0)
+    items = sorted(base, key=lambda m: (-base[m], -model.item_counts[m]))
+    table = pd.DataFrame(
+        {
+            "Use": True,
+            "Title": [model.title(m) for m in items],
+            "Rating": [base[m] for m in items],
+        }
+    )
+    options = rating_options(model.scale)
+    rating = (
+        st.column_config.NumberColumn(min_value=model.scale.low, max_value=model.scale.high)
+        if options is None
+        else st.column_config.SelectboxColumn(options=options, required=True)
+    )
+    st.markdown(f"**{len(items):,} ratings of user {escape(str(id))}**")
+    edited = st.data_editor(
+        table,
+        hide_index=True,
+        height=min(320, 35 * len(items) + 38),
+        column_config={
+            "Use": st.column_config.CheckboxColumn(width="small", help="Clear to hide a rating"),
+            "Title": st.column_config.TextColumn(width="medium"),
+            "Rating": rating,
+        },
+        disabled=["Title"],
+        key=f"{name}_editor_{version}",
+        alt=f"The {len(items)} ratings of user {id}; ratings can be changed or left out.",
+    )
+    ratings = {
+        item: float(value)
+        for item, used, value in zip(items, edited["Use"], edited["Rating"], strict=True)
+        if used and pd.notna(value)
+    }
+    added = f"{name}_added"
+    key = covariance_data.key_of(run.id, model)
+    popular = covariance_data.by_popularity(key, model)
+    more = [m for m in popular if m not in base and m not in listed(added)]
+    search_row(added, model, more, covariance_data.titles(key, model), "What if … also rated")
+    for item in list(listed(added)):
+        rating_row(added, model, item)
+    ratings.update(rated(added))
+    changed = ratings != base
+    if changed:
+
+        def undo() -> None:
+            clear(added)
+            st.session_state[f"{name}_version"] = version + 1
+
+        st.button("Undo all changes", icon=":material/undo:", key=f"{name}_undo", on_click=undo)
+    else:
+        fact("Change a rating, leave one out, or add a title: the list follows at once.")
+    return ratings, changed
+
+
+def folder_of_store() -> str:
+    """The store's folder, a part of cache keys."""
+    return str(context.store().path)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from gmc_core.store.identity import host, process_mark
 
 if TYPE_CHECKING:
-    from gmc_core.store.store import Store
+    from gmc_core.store.database import Database
 
 STALE_SECONDS = 10.0
 LOOK_SECONDS = 0.5
@@ -26,7 +26,7 @@ class Watch:
         self._seen: dict[str, tuple[int, float]] = {}
         self._looked = float("-inf")
 
-    def look(self, store: Store, *, force: bool = False) -> list[str]:
+    def look(self, store: Database, *, force: bool = False) -> list[str]:
         """Mark the runs of dead workers; returns the ids of these workers."""
         now = time.monotonic()
         if not force and now - self._looked < LOOK_SECONDS:
@@ -52,7 +52,7 @@ class Watch:
         return [name for name, beat in dead.items() if self._bury(store, name, beat)]
 
     @staticmethod
-    def _bury(store: Store, worker: str, beat: int | None) -> bool:
+    def _bury(store: Database, worker: str, beat: int | None) -> bool:
         with store.writing() as database:
             now = store.rows("SELECT beat FROM workers WHERE id = ?", worker)
             if (now[0]["beat"] if now else None) != beat:

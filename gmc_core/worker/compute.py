@@ -29,7 +29,7 @@ from gmc_core.store import StoreError, artifacts
 from gmc_core.store.places import write_atomically
 from gmc_core.store.queue import Claim, Lost
 from gmc_core.store.run import State
-from gmc_core.store.store import source_of
+from gmc_core.store.submitting import source_of
 from gmc_core.worker.heart import Heart
 
 log = logging.getLogger(__name__)

@@ -1,0 +1,126 @@
+"""Small runs, and worker processes that tests may kill."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gmc_core.experiment import ExperimentConfig
+from gmc_core.filters import Filter
+from gmc_core.settings import FitSettings
+from gmc_core.store import Run, Store
+
+ROOT = Path(__file__).parents[1]
+
+# Forks workers on request: the imports, which take far longer than these runs, are
+# done once, and no other thread exists when it forks.
+NURSERY = """
+import os, signal, sys
+import gmc_core.worker.loop
+from gmc_core.store import Store
+from gmc_core.worker import work
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+home, arguments = sys.argv[1], eval(sys.argv[2])
+for _ in sys.stdin:
+    child = os.fork()
+    if child == 0:
+        try:
+            work(Store(home), **arguments)
+        finally:
+            os._exit(0)
+    print(child, flush=True)
+"""
+
+
+def small(**changes: Any) -> ExperimentConfig:
+    """An experiment of a few tenths of a second; ``changes`` go to the fit."""
+    fit = FitSettings(**{"iterations": 5, "epsilon": 0.3, **changes})
+    return ExperimentConfig(filter=Filter(max_items=250), weak_users=300, fit=fit)
+
+
+def figures(store: Store, id: str) -> tuple[Any, ...]:
+    """All of a run's result that must not depend on how it came about."""
+    timings = {"e_seconds": 0.0, "m_seconds": 0.0, "evaluation_seconds": 0.0}
+    records = tuple((r, replace(record, **timings)) for r, record in store.records(id))
+    run = store.run(id)
+    held_out = [store.held_out(id, index) for index in range(run.repetitions)]
+    summary = {
+        name: value
+        for name, value in (run.summary or {}).items()
+        if name not in ("seconds", "peak_rss_bytes")
+    }
+    predictions = tuple(part and part.predictions.tobytes() for part in held_out)
+    return records, predictions, summary, run.key
+
+
+class Nursery:
+    """A process that forks workers of one store."""
+
+    def __init__(self, home: Path, **arguments: Any) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", NURSERY, str(home), repr(arguments)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
+
+    def worker(self) -> int:
+        """Start a worker; returns its process id."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline())
+
+    def __enter__(self) -> Nursery:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait(20)
+
+
+def kill(pid: int) -> bool:
+    """SIGKILL; false if the process had gone already."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def alive(pid: int) -> bool:
+    """Whether the process runs."""
+    from gmc_core.store.identity import process_mark
+
+    return process_mark(pid) is not None
+
+
+def wait_for(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
+    """The first true value of ``condition``."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.01)
+    raise AssertionError("It did not happen in time.")
+
+
+def states(store: Store, parent: str) -> list[str]:
+    """The states of a sweep's children."""
+    return [run.state for run in store.runs(parent=parent)]
+
+
+def finished(store: Store, run: Run) -> bool:
+    """Whether the run is finished."""
+    return store.run(run.id).state == "finished"

@@ -39,6 +39,8 @@ def figure(value: float | None, digits: int = 4) -> str:
 
 def duration(seconds: float) -> str:
     """Seconds for a person: 0.4 s, 12 s, 3 min 20 s, 2 h 5 min."""
+    if seconds < 0.05:
+        return "under 0.1 s"
     if seconds < 10:
         return f"{seconds:.1f} s"
     whole = round(seconds)

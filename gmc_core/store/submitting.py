@@ -56,7 +56,7 @@ class Submitting(Reading):
         """
         config = anywhere(config)
         source = source_of(config)
-        request = _hash({"config": config.as_dict(), "source": source})
+        request = request_of(config)
         with self.writing() as database:
             if data is not None:
                 self.remember_data(source, data)
@@ -152,6 +152,11 @@ def anywhere(config: ExperimentConfig) -> ExperimentConfig:
         test_file=absolute(config.test_file),
         fit=replace(config.fit, noise=noise),
     )
+
+
+def request_of(config: ExperimentConfig) -> str:
+    """Hash of what was asked for, before anyone has seen the data."""
+    return _hash({"config": config.as_dict(), "source": source_of(config)})
 
 
 def source_of(config: ExperimentConfig) -> str:

@@ -30,6 +30,10 @@ E_STEP = (
 )
 START = r"\tilde f_i=y_i\ \text{where known, the initial value elsewhere}"
 
+# Seconds for evaluating, recording and saving an iteration, and for preparing a fit.
+ITERATION_OVERHEAD = 0.1
+FIT_OVERHEAD = 0.5
+
 _MANTISSAS = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
 PAPER: dict[str, Any] = {
     "epsilon": None,
@@ -325,8 +329,9 @@ def _sizes(key: tuple[Any, ...], kind: Any, block: tuple[int, int]) -> tuple[Any
 
 
 def fit_seconds(cost: Cost, settings: FitSettings) -> float:
-    """Estimated seconds of one fit of L iterations."""
-    return cost.seconds(gemm_rate(settings.dtype)) * settings.iterations
+    """Estimated seconds of one fit of L iterations, with what is not arithmetic."""
+    iteration = cost.seconds(gemm_rate(settings.dtype)) + ITERATION_OVERHEAD
+    return iteration * settings.iterations + FIT_OVERHEAD
 
 
 def allowed(cost: Cost) -> bool:

@@ -19,7 +19,7 @@ FORMATS = (
     ("All figures (JSON)", "json", "json", "application/json"),
     ("Whole run (zip)", "zip", "zip", "application/zip"),
 )
-MODEL = ("Model (.gmc)", "model", "gmc", "application/octet-stream")
+MODEL = ("Model (.npz)", "model", "npz", "application/octet-stream")
 
 
 def start_worker() -> None:

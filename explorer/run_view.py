@@ -164,13 +164,27 @@ def status_text(run: Run, curves: Sequence[Sequence[IterationRecord]]) -> str:
             f"Repetition {run.repetition + 1} of {run.repetitions}, {place[0].lower()}{place[1:]}"
         )
     elapsed = f" · {duration(time.time() - run.started)} so far" if run.started else ""
-    return f"{place}{elapsed} · about {duration(remaining(curves, total))} left"
+    seconds = max(remaining(curves, total), _seen_pace(run.id, done) * (total - done))
+    return f"{place}{elapsed} · about {duration(seconds)} left"
 
 
 def remaining(curves: Sequence[Sequence[IterationRecord]], total: int) -> float:
     """Estimated seconds until ``total`` iterations are done, from the typical one."""
     seconds = [record.seconds for curve in curves for record in curve]
     return statistics.median(seconds) * (total - len(seconds)) if seconds else 0.0
+
+
+def _seen_pace(identity: str, done: int) -> float:
+    """Seconds per iteration while this visitor has watched; 0 if that is not known yet.
+
+    It includes what the records do not: pictures, saving, and other work on the machine.
+    """
+    now = time.monotonic()
+    first, at_first, latest, pace = st.session_state.get(f"pace.{identity}", (now, done, done, 0.0))
+    if done > latest:
+        pace = (now - first) / (done - at_first)
+    st.session_state[f"pace.{identity}"] = (first, at_first, max(done, latest), pace)
+    return float(pace)
 
 
 def result_sentence(run: Run, lines: Mapping[str, float]) -> str:

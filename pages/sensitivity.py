@@ -1,6 +1,177 @@
-"""The Sensitivity page; to be written."""
+"""Sensitivity: fit a grid over ε, L and seeds, and see how much ε matters.
+
+The paper finds its results insensitive to ε; this page answers that for the data at
+hand. A sweep is found by its id in the URL, like a run.
+"""
+
+from __future__ import annotations
+
+import math
 
 import streamlit as st
 
-st.title("Sensitivity", anchor=False)
-st.page_link("pages/data.py", label="Choose data", icon=":material/arrow_forward:")
+from explorer import context, fit_form, sources, sweep_view
+from explorer.components import empty_state, escape, guard, page_header
+from explorer.run_actions import start_worker
+from gmc_core.ratings import RatingScale
+from gmc_core.settings import FitSettings
+from gmc_core.store import StoreError
+from gmc_core.sweeps import SweepConfig, log_epsilons, submit_sweep
+
+
+def grid(scale: RatingScale, seed: int) -> tuple[list[float], list[int], list[int]]:
+    """The controls of the grid: values of ε, of L, and seeds."""
+    left, right = st.columns(2, gap="small")
+    with left.container(border=True):
+        st.markdown("**ε on a log scale**")
+        st.latex(r"\Sigma\leftarrow\Sigma+\varepsilon I")
+        options, paper = fit_form.epsilon_grid(scale), fit_form.paper_epsilon(scale)
+        ends = (
+            min(options, key=lambda value: abs(math.log(value / (paper / 10)))),
+            min(options, key=lambda value: abs(math.log(value / (paper * 10)))),
+        )
+        low, high = st.select_slider(
+            "From … to",
+            options,
+            ends,
+            format_func=lambda value: fit_form.epsilon_text(value, paper),
+            key="epsilon_range",
+            persist_state="session",
+        )
+        number = st.slider("Number of values", 2, 15, 5, key="epsilon_count", bind="query-params")
+        epsilons = spaced(low, high, number, paper)
+        st.caption("ε = " + ", ".join(f"{value:.3g}" for value in epsilons))
+    with right.container(border=True):
+        st.markdown("**Iterations and seeds**")
+        steps = st.multiselect(
+            "L",
+            [1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 100],
+            [5, 10],
+            key="sweep_iterations",
+            help="Curves against L show every iteration up to the largest.",
+        )
+        count = st.slider(
+            "Seeds",
+            1,
+            10,
+            2,
+            key="seed_count",
+            bind="query-params",
+            help="Each seed is another split. With two or more, values of ε are compared by "
+            "paired differences, which is far sharper.",
+        )
+        fit_form.seed_input()
+    return epsilons, sorted(steps), list(range(seed, seed + count))
+
+
+def spaced(low: float, high: float, number: int, paper: float) -> list[float]:
+    """``number`` log-spaced values; one that is nearly the paper's ε becomes it."""
+    if low == high:
+        return [low]
+    values = log_epsilons(low, high, number)
+    return [paper if abs(math.log(value / paper)) < 0.01 else value for value in values]
+
+
+def form() -> None:
+    """The grid, what stays constant, the estimate, the start; and earlier sweeps."""
+    chosen = context.current()
+    if chosen.protocol == "none":
+        empty_state(
+            "A sweep compares errors on held-out ratings, and nothing is held out now. Choose "
+            "weak or strong generalization.",
+            "pages/data.py",
+            "Choose a protocol",
+        )
+        return
+    ratings, _ = context.filtered(chosen)
+    st.markdown(
+        f"**{escape(sources.title(chosen.data))}**: {ratings.n_users:,} users, "
+        f"{ratings.n_items:,} items, {len(ratings):,} ratings; {chosen.protocol} generalization."
+    )
+    begin = st.container()
+    epsilons, steps, seeds = grid(ratings.scale, chosen.seed)
+    with st.expander("What stays constant", icon=":material/lock:"):
+        constant = fit_form.constant_controls(ratings.scale, chosen.protocol)
+    with begin:
+        _start_bar(constant, epsilons, steps, seeds)
+
+
+def _start_bar(
+    constant: FitSettings, epsilons: list[float], steps: list[int], seeds: list[int]
+) -> None:
+    if not steps:
+        st.info("Choose at least one L.")
+        return
+    cost = fit_form.cost_of(constant)
+    possible = fit_form.allowed(cost)
+    sweep = SweepConfig(
+        base=context.current_config(fit=constant),
+        epsilons=tuple(epsilons),
+        iterations=tuple(steps),
+        seeds=tuple(seeds),
+    )
+    fits = sweep.children()
+    seconds = sum(fit_form.fit_seconds(cost, child.fit) for child in fits)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", border=True):
+        clicked = st.button(
+            f"Start {len(fits)} fits",
+            key="start_sweep",
+            type="primary",
+            icon=":material/play_arrow:",
+            disabled=not possible,
+        )
+        st.markdown(
+            f"Estimated: about **{fit_form.duration(seconds)}** of computing, "
+            f"**{fit_form.size(cost.memory_bytes)}** of memory.",
+            width="content",
+        )
+    if clicked:
+        run = submit_sweep(context.store(), sweep)
+        if run.state == "finished":
+            st.toast("The same sweep has been computed before; here it is.")
+        start_worker()
+        st.query_params["sweep"] = run.id
+        st.rerun()
+
+
+def earlier() -> None:
+    """Links to the sweeps in the store."""
+    sweeps = [run for run in context.store().runs() if run.kind == "sweep"]
+    if sweeps:
+        st.subheader("Earlier sweeps", anchor=False)
+    for run in sweeps[:10]:
+        fits = f"{run.iteration} of {sum(run.children.values())} fits"
+        st.page_link(
+            "pages/sensitivity.py",
+            label=f"{run.title} ({run.state}, {fits})",
+            icon=":material/tune:",
+            query_params={"sweep": run.id},
+        )
+
+
+def show(identity: str) -> None:
+    """The sweep with this id, or the way on if there is none."""
+    try:
+        sweep = context.store().run(identity)
+    except StoreError as error:
+        st.error(escape(str(error)), icon=":material/error:")
+        st.button("New sweep", key="new_sweep", type="primary", on_click=sweep_view.leave)
+        return
+    if sweep.kind == "sweep":
+        sweep_view.show(sweep)
+    else:
+        empty_state("This link leads to a single run.", "pages/fit.py", "Open the Fit page")
+
+
+page_header(
+    "Sensitivity",
+    "How much do ε and the number of iterations matter? The paper finds its results insensitive "
+    "to ε; a sweep answers that for these data.",
+)
+with guard():
+    identity = st.query_params.get("sweep")
+    if identity:
+        show(identity)
+    else:
+        form()
+        earlier()

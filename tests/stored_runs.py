@@ -18,6 +18,7 @@ from gmc_core.metrics import Scores
 from gmc_core.settings import FitSettings
 from gmc_core.store import Run, Store
 from gmc_core.store import queue as worker_side
+from gmc_core.sweeps import SweepConfig, submit_sweep
 
 APP = str(Path(__file__).parent.parent / "app.py")
 SMALL = Filter(max_items=60)
@@ -79,6 +80,37 @@ def stored(
         claim.end(state, message, summary(nmae) if finished else None)
         worker_side.retire(store, name)
     return store.run(run.id)
+
+
+def stored_sweep(store: Store, finished: int = 4, state: str = "finished") -> Run:
+    """A sweep of 2 ε × L 2 and 4 × 2 seeds, of which the first children are finished.
+
+    state : of the child after them ("queued" leaves it and the rest as they are).
+    """
+    sweep = SweepConfig(small(), epsilons=(0.1, 0.3), iterations=(2, 4), seeds=(0, 1))
+    parent = submit_sweep(store, sweep)
+    name = secrets.token_hex(4)
+    worker_side.register(store, name, beside=True)
+    for index in range(4):
+        if index > finished or (index == finished and state == "queued"):
+            break
+        claim = worker_side.take(store, name)
+        assert claim is not None
+        claim.describe(DATA)
+        claim.start_at(0, [], {"seconds": 1.0})
+        config = claim.run.config
+        base = 0.4 + 0.01 * (config.fit.epsilon == 0.1) + 0.003 * config.seed
+        for t in range(1, 5 if index < finished else 2):
+            claim.add_record(0, record(t, base + 0.1 / t))
+        if index < finished:
+            claim.end("finished", "", summary(base))
+        elif state != "running":
+            claim.end(state, "Σ is not positive definite. Raise ε." if state == "failed" else "")
+    if state in ("cancelled", "interrupted", "failed"):
+        store.cancel(parent.id)
+    if state != "running":
+        worker_side.retire(store, name)
+    return store.run(parent.id)
 
 
 def use_folders(tmp_path: Path, monkeypatch: Any) -> list[Store]:

@@ -50,7 +50,7 @@ def curves():
 
 def test_epsilon_has_a_line_and_a_band_per_number_of_iterations():
     figure = epsilon_figure(table(), GRID, valley(table()))
-    lines = [trace for trace in figure.data if trace.mode]
+    lines = [trace for trace in figure.data if not trace.fill]
     bands = [trace for trace in figure.data if trace.fill]
     assert [line.name for line in lines] == ["L = 5", "L = 10"]
     assert list(lines[1].x) == list(GRID)
@@ -63,6 +63,7 @@ def test_epsilon_marks_the_paper_and_the_interval():
     found = valley(table(seeds=(0,)))
     figure = epsilon_figure(table(seeds=(0,)), GRID, found)
     line, area = figure.layout.shapes
+    assert figure.layout.annotations[0].x == pytest.approx(math.log10(0.3))
     assert line.x0 == line.x1 == 0.3
     assert (area.x0, area.x1) == (found.low, found.high)
     assert "paper" in figure.layout.annotations[0].text

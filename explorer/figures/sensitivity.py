@@ -17,12 +17,15 @@ from explorer.theme import Palette, palette, style
 from gmc_core.settings import PAPER_EPSILON
 from gmc_core.valley import Valley
 
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "star", "cross", "pentagon")
+
 
 def epsilon_figure(
     results: pd.DataFrame,
     epsilons: Sequence[float],
     found: Valley | None = None,
     *,
+    paper: float = PAPER_EPSILON,
     dark: bool = False,
     revision: str = "sweep",
 ) -> go.Figure:
@@ -33,6 +36,7 @@ def epsilon_figure(
     results : the sweep's table.
     epsilons : the grid, so that the axis does not move while it fills.
     found : the valley; its interval is shaded.
+    paper : the paper's ε on this rating scale, marked.
     """
     colors = palette(dark)
     figure = go.Figure()
@@ -46,6 +50,7 @@ def epsilon_figure(
             figure.add_scatter(
                 x=[*mean.index, *mean.index[::-1]],
                 y=[*high, *low[::-1]],
+                mode="lines",
                 fill="toself",
                 fillcolor=_faint(colour),
                 line={"width": 0},
@@ -74,8 +79,10 @@ def epsilon_figure(
         dark=dark,
         legend=len(steps) > 1,
     )
+    # Below the axis: the top belongs to the paper's mark.
+    figure.update_layout(legend={"y": -0.2, "yanchor": "top"})
     _epsilon_axis(figure, epsilons)
-    _mark_paper(figure, colors)
+    _mark_paper(figure, colors, paper)
     if found is not None and found.high > found.low:
         figure.add_vrect(
             x0=found.low,
@@ -92,6 +99,7 @@ def iterations_figure(
     curves: pd.DataFrame,
     *,
     iterations: int,
+    paper: float = PAPER_EPSILON,
     dark: bool = False,
     revision: str = "sweep",
 ) -> go.Figure:
@@ -108,15 +116,16 @@ def iterations_figure(
     table = curves.dropna(subset=["nmae"])
     epsilons = sorted(table["epsilon"].unique())
     shades = _shades(len(epsilons), colors)
-    for epsilon, colour in zip(epsilons, shades, strict=True):
+    for index, (epsilon, colour) in enumerate(zip(epsilons, shades, strict=True)):
         mean = _mean_curve(table[table["epsilon"] == epsilon])
-        paper = math.isclose(epsilon, PAPER_EPSILON, rel_tol=0.01)
+        marked = math.isclose(epsilon, paper, rel_tol=0.01)
         figure.add_scatter(
             x=list(mean.index),
             y=list(mean),
-            mode="lines",
-            name=f"ε = {epsilon:.3g}" + (" (paper)" if paper else ""),
-            line={"color": colour, "width": 3 if paper else 2},
+            mode="lines+markers",
+            marker={"symbol": SYMBOLS[index % len(SYMBOLS)], "size": 7},
+            name=f"ε = {epsilon:.3g}" + (" (paper)" if marked else ""),
+            line={"color": colour, "width": 3 if marked else 2},
             hovertemplate="%{y:.4f}",
         )
     style(figure, x="iteration", y="NMAE", height=380, uirevision=revision, dark=dark, legend=True)
@@ -156,7 +165,11 @@ def heat_figure(
             hoverongaps=False,
             xgap=2,
             ygap=2,
-            colorbar={"title": "NMAE", "thickness": 12, "tickfont": {"color": colors.muted}},
+            colorbar={
+                "title": {"text": "NMAE", "font": {"color": colors.muted, "size": 13}},
+                "thickness": 12,
+                "tickfont": {"color": colors.muted, "size": 12},
+            },
         )
     )
     height = 140 + 44 * max(len(steps), 2)
@@ -222,18 +235,19 @@ def _epsilon_axis(figure: go.Figure, epsilons: Sequence[float]) -> None:
     figure.update_xaxes(tickvals=shown, ticktext=[f"{value:.2g}" for value in shown])
 
 
-def _mark_paper(figure: go.Figure, colors: Palette) -> None:
+def _mark_paper(figure: go.Figure, colors: Palette, paper: float) -> None:
     low, high = figure.layout.xaxis.range
-    if not low <= math.log10(PAPER_EPSILON) <= high:
+    if not low <= math.log10(paper) <= high:
         return
-    figure.add_vline(
-        x=PAPER_EPSILON,
-        line={"color": colors.muted, "width": 1.5, "dash": "dash"},
-        annotation={
-            "text": f"the paper's ε = {PAPER_EPSILON:g}",
-            "font": {"color": colors.muted, "size": 12},
-        },
-        annotation_position="top right",
+    figure.add_vline(x=paper, line={"color": colors.muted, "width": 1.5, "dash": "dash"})
+    figure.add_annotation(
+        x=math.log10(paper),  # annotations, unlike shapes, take the logarithm
+        y=1,
+        yref="paper",
+        yanchor="bottom",
+        text=f"the paper’s ε = {paper:g}",
+        showarrow=False,
+        font={"color": colors.muted, "size": 12},
     )
 
 

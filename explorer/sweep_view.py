@@ -1,0 +1,220 @@
+"""One sweep on the screen: progress, the verdict in words, the figures, exports.
+
+Like a run's, the figures live in a fragment that repeats while fits are under way.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+import pandas as pd
+import streamlit as st
+
+from explorer import context
+from explorer.components import chart, download, escape
+from explorer.figures import sensitivity as figures
+from explorer.fit_form import duration, paper_epsilon
+from explorer.run_actions import exports, start_worker
+from explorer.run_view import STATES
+from explorer.theme import is_dark
+from gmc_core.ratings import RatingScale
+from gmc_core.settings import PAPER_EPSILON
+from gmc_core.store import Run
+from gmc_core.sweeps import SweepConfig, sweep_results
+from gmc_core.valley import Cell, Valley, valley
+
+POLL_SECONDS = 1.5
+
+
+def show(sweep: Run) -> None:
+    """Draw a sweep; ``sweep`` is fresh from the store."""
+    if sweep.state == "queued":
+        start_worker()
+    _head(sweep)
+    active = sweep.state in ("queued", "running")
+    st.fragment(_body, run_every=POLL_SECONDS if active else None)(sweep.id, sweep.state)
+    with st.expander("All fits, export, and the command", icon=":material/ios_share:"):
+        table = sweep_results(context.store(), sweep.id)
+        st.dataframe(
+            table,
+            hide_index=True,
+            height=250,
+            alt="Table of the sweep's fits with ε, L, seed, state and NMAE.",
+        )
+        download(
+            "Table (CSV)", table.to_csv(index=False), f"sweep-{sweep.id}.csv", "text/csv",
+            key="sweep_csv",
+        )  # fmt: skip
+        exports(sweep)
+        st.code(context.store().command(sweep.id), language="shell", wrap_lines=True)
+
+
+def _head(sweep: Run) -> None:
+    store = context.store()
+    label, colour, icon = STATES[sweep.state]
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.subheader(escape(sweep.title), anchor=False, width="content")
+        st.badge(label, color=colour, icon=icon)
+        st.space("stretch")
+        if sweep.state in ("queued", "running"):
+            st.button(
+                "Cancel the rest",
+                key="cancel_sweep",
+                icon=":material/stop:",
+                help="Finished fits stay; the one under way stops within a second or so.",
+                on_click=store.cancel,
+                args=(sweep.id,),
+            )
+        elif sweep.resumable:
+            st.button(
+                "Resume",
+                key="resume_sweep",
+                icon=":material/resume:",
+                type="primary",
+                help="Computes the fits that have not finished.",
+                on_click=store.resume,
+                args=(sweep.id,),
+            )
+        st.button("New sweep", key="new_sweep", icon=":material/add:", on_click=leave)
+
+
+def leave() -> None:
+    """Back to the grid of a new sweep."""
+    st.query_params.pop("sweep", None)
+
+
+def _body(identity: str, state: str) -> None:
+    """The part that updates itself."""
+    sweep = context.store().run(identity)
+    if sweep.state != state:
+        st.rerun(scope="app")
+    children = context.store().runs(parent=identity)
+    done, total = sweep.iteration, len(children)
+    if sweep.state in ("queued", "running"):
+        st.progress(sweep.progress, text=progress_text(sweep.state, children))
+    elif sweep.state != "finished":
+        failed = sorted({run.message for run in children if run.state == "failed"})
+        reason = f" {escape(' '.join(failed))}" if failed else ""
+        st.warning(
+            f"The sweep is {STATES[sweep.state][0]}: {done} of {total} fits are done.{reason} "
+            "“Resume” computes the rest.",
+            icon=STATES[sweep.state][2],
+        )
+    table = sweep_results(context.store(), identity)
+    found = valley(table)
+    paper = _paper(children)
+    if found is not None:
+        st.markdown(verdict(found, paper, complete=done == total))
+        st.caption(OPTIMISTIC)
+    _charts(sweep, table, found, paper)
+
+
+def progress_text(state: str, children: Sequence[Run]) -> str:
+    """How far a sweep is, in a sentence or two."""
+    finished = [run for run in children if run.state == "finished"]
+    text = f"{len(finished)} of {len(children)} fits are done."
+    if state == "queued":
+        return f"{text} Waiting for the worker, which starts within seconds."
+    if not finished:
+        return f"{text} The first fit on a machine compiles the numerical code: 10 to 20 seconds."
+    spent = statistics.median(run.summary["seconds"] for run in finished if run.summary)
+    return f"{text} About {duration(spent * sum(1 - run.progress for run in children))} left."
+
+
+def _paper(children: Sequence[Run]) -> float:
+    """The paper's ε on the sweep's rating scale."""
+    for run in children:
+        if run.data is not None:
+            return paper_epsilon(RatingScale(*run.data["scale"]))
+    return PAPER_EPSILON
+
+
+OPTIMISTIC = (
+    "Chosen on the test ratings themselves: the NMAE of the best cell is optimistic. For an honest "
+    "figure, fit with the chosen ε and L on a split with another seed."
+)
+
+
+def _charts(sweep: Run, table: pd.DataFrame, found: Valley | None, paper: float) -> None:
+    config = SweepConfig.of(sweep)
+    epsilons, steps = sorted(config.epsilons), sorted(config.iterations)
+    options = {"dark": is_dark(), "revision": sweep.id}
+    left, right = st.columns(2, gap="small")
+    with left:
+        st.markdown("**NMAE against ε**, with the range over seeds")
+        chart(
+            figures.epsilon_figure(table, epsilons, found, paper=paper, **options),
+            figures.describe_epsilon(table),
+            key="epsilon_chart",
+        )
+    with right:
+        st.markdown("**NMAE by iteration**, a line per ε")
+        every = range(1, max(steps) + 1)
+        lines = sweep_results(context.store(), sweep.id, iterations=every)
+        lines = lines.rename(columns={"iterations": "iteration"})
+        chart(
+            figures.iterations_figure(lines, iterations=max(steps), paper=paper, **options),
+            figures.describe_iterations(lines),
+            key="iterations_chart",
+        )
+    st.markdown("**Mean NMAE over ε and L**, the best framed")
+    chart(
+        figures.heat_figure(table, epsilons, steps, found, **options),
+        figures.describe_epsilon(table),
+        key="heat_chart",
+    )
+
+
+def verdict(found: Valley, paper: float = PAPER_EPSILON, *, complete: bool = True) -> str:
+    """Where the best is and how flat the valley around it is."""
+    best, line = found.best, found.at(found.best.iterations)
+    parts = [
+        f"{'Best' if complete else 'Best so far'}: **ε = {best.epsilon:.3g}, L = "
+        f"{best.iterations}** with NMAE **{best.nmae:.4f}**{_error(best)}."
+    ]
+    inside = sum(found.low <= cell.epsilon <= found.high for cell in line)
+    if len(line) > 1:
+        if found.low == found.high:
+            parts.append("No other ε next to it is within one standard error.")
+        else:
+            parts.append(
+                f"Within one standard error for ε from **{found.low:.3g} to {found.high:.3g}** "
+                f"({inside} of {len(line)} values, {found.decades:.1f} decades{_open(found)})."
+            )
+        parts.append(
+            f"Over the whole grid NMAE varies by {found.spread:.4f}, "
+            f"{100 * found.relative_spread:.1f} % of the best; the worst is ε = "
+            f"{found.worst.epsilon:.3g}."
+        )
+    own = found.find(paper)
+    if own is best:
+        parts.append("That is the paper’s ε.")
+    elif own is not None:
+        relation = "within" if own.within else "more than"
+        parts.append(
+            f"The paper’s ε = {paper:g} is {own.gap:.4f} above the best, {relation} one standard "
+            "error."
+        )
+    several = any(cell.method == "paired" for cell in line if cell is not best)
+    parts.append(
+        "Standard errors are those of paired differences over the seeds."
+        if several
+        else "The standard error is that of one split’s held-out ratings; two or more seeds would "
+        "compare the values of ε more sharply."
+    )
+    return " ".join(parts)
+
+
+def _error(cell: Cell) -> str:
+    if cell.se != cell.se:
+        return ""
+    source = f"over {cell.seeds} seeds" if cell.seeds > 1 else "over the held-out ratings"
+    return f" ± {cell.se:.4f} ({source})"
+
+
+def _open(found: Valley) -> str:
+    ends = [
+        text for is_open, text in ((found.open_low, "lower"), (found.open_high, "upper")) if is_open
+    ]
+    return f"; it reaches the {' and the '.join(ends)} end of the grid" if ends else ""

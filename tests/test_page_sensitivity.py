@@ -1,0 +1,178 @@
+"""The Sensitivity page: the grid, and a sweep in each of its states."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+import pytest
+from stored_runs import charts, opened, stored, stored_sweep, texts, use_folders
+
+from explorer.sweep_view import progress_text, verdict
+from gmc_core.store import Store
+from gmc_core.valley import valley
+
+FEW = {"max_items": "60"}
+
+
+@pytest.fixture(autouse=True)
+def asked(tmp_path, monkeypatch):
+    return use_folders(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def store(asked):
+    with Store() as opened_store:
+        yield opened_store
+
+
+# The grid ----------------------------------------------------------------------------
+
+
+def test_one_click_starts_five_values_around_the_papers(store, asked):
+    at = opened("sensitivity", **FEW)
+    assert not at.exception
+    assert at.button(key="start_sweep").label == "Start 10 fits"
+    at.button(key="start_sweep").click().run()
+    assert not at.exception
+    assert not at.error
+    (sweep,) = store.runs()
+    assert sweep.sweep == {
+        "epsilons": [0.03, 0.0949, 0.3, 0.949, 3.0],
+        "iterations": [5, 10],
+        "seeds": [0, 1],
+    }
+    assert all(run.config.filter.max_items == 60 for run in store.runs(parent=sweep.id))
+    assert at.query_params["sweep"] in (sweep.id, [sweep.id])
+    assert asked
+
+
+def test_the_grid_follows_its_controls(store):
+    at = opened("sensitivity", seed="7", **FEW)
+    at.slider(key="epsilon_count").set_value(3)
+    at.slider(key="seed_count").set_value(1)
+    at.multiselect(key="sweep_iterations").set_value([20, 3])
+    at.number_input(key="noise").set_value(0.2)
+    at.run()
+    assert at.button(key="start_sweep").label == "Start 3 fits"
+    at.button(key="start_sweep").click().run()
+    (sweep,) = store.runs()
+    assert sweep.sweep["epsilons"] == [0.03, 0.3, 3.0]
+    assert sweep.sweep["iterations"] == [3, 20]
+    assert sweep.sweep["seeds"] == [7]
+    assert sweep.config.fit.noise == 0.2
+
+
+def test_no_iterations_and_no_memory_are_refused(monkeypatch):
+    at = opened("sensitivity", **FEW)
+    at.multiselect(key="sweep_iterations").set_value([]).run()
+    assert "at least one L" in at.info[0].value
+    monkeypatch.setenv("GMC_MEMORY_LIMIT", "0.000001")
+    at = opened("sensitivity", **FEW)
+    assert at.button(key="start_sweep").disabled
+    assert "Keep fewer items" in at.error[0].value
+
+
+def test_without_hold_out_there_is_nothing_to_compare():
+    at = opened("sensitivity", protocol="none", **FEW)
+    assert "nothing is held out" in texts(at)
+    assert not at.button
+
+
+def test_earlier_sweeps_are_linked(store):
+    sweep = stored_sweep(store)
+    links = [link.proto.query_string for link in opened("sensitivity", **FEW).get("page_link")]
+    assert f"sweep={sweep.id}" in links
+
+
+# States ------------------------------------------------------------------------------
+
+
+def test_queued_and_cancel(store, asked):
+    sweep = stored_sweep(store, 0, "queued")
+    at = opened("sensitivity", sweep=sweep.id)
+    assert not at.exception
+    assert asked
+    assert len(charts(at)) == 3
+    assert "no fit" in charts(at)[0]
+    at.button(key="cancel_sweep").click().run()
+    assert store.run(sweep.id).state == "cancelled"
+
+
+def test_running_fills_in(store):
+    sweep = stored_sweep(store, 2, "running")
+    at = opened("sensitivity", sweep=sweep.id)
+    assert not at.exception
+    assert "Best so far" in texts(at)
+    assert "at ε = 0.1" in charts(at)[0]
+    text = progress_text("running", store.runs(parent=sweep.id))
+    assert "2 of 4 fits are done" in text
+    assert "left" in text
+
+
+def test_finished_answers_in_words(store):
+    at = opened("sensitivity", sweep=stored_sweep(store).id)
+    assert not at.exception
+    assert not at.error
+    said = texts(at)
+    assert "Best: **ε = 0.3, L = 4**" in said
+    assert "optimistic" in said
+    assert "paired differences" in said
+    assert "smallest 0.4265 at iteration 4" in charts(at)[1]
+    assert any("sweep" in code.value for code in at.code)
+    assert len(at.dataframe[0].value) == 8
+    at.button(key="new_sweep").click().run()
+    assert at.button(key="start_sweep")
+
+
+@pytest.mark.parametrize("state", ["cancelled", "failed", "interrupted"])
+def test_ended_early_resumes(store, state):
+    sweep = stored_sweep(store, 1, state)
+    at = opened("sensitivity", sweep=sweep.id)
+    assert "1 of 4 fits are done" in at.warning[0].value
+    assert ("Raise ε" in at.warning[0].value) == (state == "failed")
+    at.button(key="resume_sweep").click().run()
+    assert store.run(sweep.id).state == "queued"
+
+
+def test_wrong_links(store):
+    at = opened("sensitivity", sweep=stored(store).id)
+    assert "a single run" in texts(at)
+    at = opened("sensitivity", sweep="nonesuch")
+    assert "no run" in at.error[0].value
+    assert at.button(key="new_sweep")
+
+
+# Words -------------------------------------------------------------------------------
+
+
+def found(values, seeds=(0,), se=0.01):
+    return valley(
+        pd.DataFrame(
+            [
+                {"epsilon": e, "iterations": 10, "seed": s, "nmae": v + 0.05 * s, "nmae_se": se}
+                for e, v in values.items()
+                for s in seeds
+            ]
+        )
+    )
+
+
+def test_verdict_names_the_interval_and_its_open_end():
+    text = verdict(found({0.1: 0.405, 0.3: 0.4, 1.0: 0.402, 3.0: 0.45}))
+    assert "from **0.1 to 1** (3 of 4 values, 1.0 decades; it reaches the lower end" in text
+    assert "varies by 0.0500, 12.5 % of the best; the worst is ε = 3" in text
+    assert "That is the paper’s ε." in text
+    assert "two or more seeds would" in text
+
+
+def test_verdict_measures_the_papers_epsilon():
+    text = verdict(found({0.1: 0.4, 0.3: 0.42}, seeds=(0, 1)))
+    assert "No other ε next to it" in text
+    assert "The paper’s ε = 0.3 is 0.0200 above the best, more than one standard" in text
+    assert "paired differences" in text
+
+
+def test_verdict_of_a_single_value():
+    text = verdict(found({0.3: 0.4}, se=math.nan), complete=False)
+    assert text.startswith("Best so far: **ε = 0.3, L = 10** with NMAE **0.4000**.")

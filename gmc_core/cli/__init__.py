@@ -30,6 +30,9 @@ MODULES = (
     "gmc_core.cli.complete",
     "gmc_core.cli.recommend",
     "gmc_core.cli.reproduce",
+    "gmc_core.cli.sweep",
+    "gmc_core.cli.runs",
+    "gmc_core.cli.worker",
 )  # fmt: skip
 
 DESCRIPTION = """\

@@ -126,5 +126,8 @@ def _is_going(run: Run) -> bool:
 
 def _facts(run: Run) -> str:
     epsilon = run.config.fit.epsilon
-    shown = "default ε" if epsilon is None else f"ε = {epsilon:g}"
-    return f"{run.config.protocol}, {shown}, {context.run_summary(run)}"
+    facts = [run.config.protocol, "default ε" if epsilon is None else f"ε = {epsilon:g}"]
+    nmae = (run.summary or {}).get("nmae")
+    facts += [f"L = {run.iterations}"] if nmae is None else [f"NMAE {nmae:.4f}"]
+    facts += [run.state] if run.state != "finished" else []
+    return ", ".join(facts)

@@ -35,7 +35,7 @@ def nearest(run: Run, model: GaussianModel) -> None:
     title = model.title(item)
     if not found:
         st.info(
-            f"No title has {least:,} ratings or more. Lower “At least … ratings”.",
+            f"No title has {least:,} ratings or more. Lower “Min. ratings”.",
             icon=":material/filter_alt:",
         )
         return
@@ -155,7 +155,7 @@ def min_ratings_box(
     most = int(model.item_counts.max(initial=0))
     return int(
         place.number_input(
-            "At least … ratings",
+            "Min. ratings",
             0,
             max(most, 1),
             min(default_min_ratings(model), most),

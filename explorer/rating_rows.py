@@ -61,8 +61,7 @@ def rating_row(name: str, model: GaussianModel, item: int, note: str = "") -> No
         _control(name, model, item, key)
         if item in titles:
             st.button(
-                "Take away",
-                icon=":material/close:",
+                ":material/close:",
                 key=f"{key}_off",
                 type="tertiary",
                 help=f"Take {model.title(item)} off the list",

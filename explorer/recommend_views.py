@@ -45,19 +45,25 @@ def recommendations(
         )
         return
     table = figures.recommendations_table(model, found)
+    table["90 % interval"] = figures.interval_texts(table)
     scale = model.scale
     number = st.column_config.NumberColumn
     event = st.dataframe(
         table,
-        height=35 * min(len(table), 10) + 38,
-        column_order=["Rank", "Title", "Rating", "Prediction", "From", "To", "Ratings", "Genres"],
+        height="content" if len(table) <= 12 else 460,
+        hide_index=True,
+        column_order=["Title", "Rating", "Prediction", "90 % interval", "Genres", "Ratings"],
         column_config={
-            "Title": st.column_config.TextColumn(width="medium"),
-            "Rating": number(format="%g", help=f"Projected to the scale {scale}", width="small"),
-            "Prediction": number(format="%.2f", help="Before projection", width="small"),
-            "From": number(format="%.2f", help=figures.INTERVAL_NOTE, width="small"),
-            "To": number(format="%.2f", help=figures.INTERVAL_NOTE, width="small"),
-            "Ratings": number(format="%d", help="Training ratings of the title", width="small"),
+            "Title": st.column_config.TextColumn(width=175),
+            "Rating": number(format="%g", help=f"Projected to the scale {scale}", width=55),
+            "Prediction": number(
+                "Raw", format="%.2f", help="The prediction before projection", width=50
+            ),
+            "90 % interval": st.column_config.TextColumn(
+                "Interval", help=figures.INTERVAL_NOTE, width=80
+            ),
+            "Genres": st.column_config.TextColumn(width=105),
+            "Ratings": number(format="%d", help="Training ratings of the title", width=62),
         },
         on_select="rerun",
         selection_mode="single-row",

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from explorer import context, covariance_data
+from explorer import covariance_data
 from explorer.components import escape, fact
 from explorer.one_user import People, RatingsByItem, from_text, rating_options, to_text
 from explorer.rating_rows import clear, listed, rated, rating_row, search_row
@@ -62,10 +62,13 @@ def next_rows(
         return
     total = float(posterior.variance.sum())
     st.markdown("**Rate next**")
-    fact("The answers that would reduce the model's uncertainty over all titles most.")
+    fact(
+        "The answers that would tell the model most: the share of its remaining variance, over all "
+        "titles, that each would take away."
+    )
     for item, gain in suggested:
         share = gain / total if total > 0 else 0.0
-        rating_row(name, model, item, f"takes away {share:.1%} of the remaining variance")
+        rating_row(name, model, item, f"−{share:.1%} variance")
 
 
 def pick_user(run: Run, model: GaussianModel) -> tuple[People, int] | None:
@@ -178,9 +181,11 @@ def edited_ratings(
     )
     options = rating_options(model.scale)
     rating = (
-        st.column_config.NumberColumn(min_value=model.scale.low, max_value=model.scale.high)
+        st.column_config.NumberColumn(
+            min_value=model.scale.low, max_value=model.scale.high, width=70
+        )
         if options is None
-        else st.column_config.SelectboxColumn(options=options, required=True)
+        else st.column_config.SelectboxColumn(options=options, required=True, width=70)
     )
     st.markdown(f"**{len(items):,} ratings of user {escape(str(id))}**")
     edited = st.data_editor(
@@ -188,8 +193,8 @@ def edited_ratings(
         hide_index=True,
         height=min(320, 35 * len(items) + 38),
         column_config={
-            "Use": st.column_config.CheckboxColumn(width="small", help="Clear to hide a rating"),
-            "Title": st.column_config.TextColumn(width="medium"),
+            "Use": st.column_config.CheckboxColumn(width=50, help="Clear to hide a rating"),
+            "Title": st.column_config.TextColumn(width=185),
             "Rating": rating,
         },
         disabled=["Title"],
@@ -220,8 +225,3 @@ def edited_ratings(
     else:
         fact("Change a rating, leave one out, or add a title: the list follows at once.")
     return ratings, changed
-
-
-def folder_of_store() -> str:
-    """The store's folder, a part of cache keys."""
-    return str(context.store().path)

@@ -18,8 +18,8 @@ from gmc_core.store import Run
 # Constants ---------------------------------------------------------------------------
 
 LEAD = (
-    "How the ratings of one title move with those of another, over all users: the matrix Σ that "
-    "the fit has learned, and that every prediction is made from."
+    "How the ratings of one title move with those of another: the matrix Σ that every prediction "
+    "is made from."
 )
 PURPOSE = "which titles go together"
 VIEWS = ("Overview", "Titles", "Neighbours", "Taste axes", "Variances")
@@ -66,6 +66,10 @@ def draw(run: Run, view: str) -> None:
 
 page_header("Covariance", LEAD)
 with guard():
-    selected = choose_run(PURPOSE)
+    left, right = st.columns([3, 4], vertical_alignment="bottom")
+    with left:
+        selected = choose_run(PURPOSE)
     if selected is not None:
-        draw(selected, view_choice())
+        with right:
+            view = view_choice()
+        draw(selected, view)

@@ -19,11 +19,11 @@ from gmc_core.store import Run
 # Constants ---------------------------------------------------------------------------
 
 LEAD = (
-    "A few ratings are enough: the fitted model takes them in by one small linear solve, without "
-    "any retraining, and says of each recommendation which ratings led to it."
+    "A few ratings are enough: one small linear solve folds them in, nothing is retrained, and "
+    "each title says why."
 )
 PURPOSE = "recommendations"
-WHO = {"you": "Yourself", "user": "A user of the data"}
+WHO = ("Yourself", "A user of the data")
 SUGGESTED = 4
 CANDIDATES = 200  # the most rated titles, which a person is likely to know
 
@@ -33,7 +33,7 @@ CANDIDATES = 200  # the most rated titles, which a person is likely to know
 
 def yourself(run: Run, model: GaussianModel) -> None:
     """The visitor rates; the list follows."""
-    left, right = st.columns([2, 3], gap="large")
+    left, right = st.columns([3, 5], gap="medium")
     with left:
         name = recommend_who.own_ratings(run, model)
         ratings = rated(name)
@@ -53,7 +53,7 @@ def yourself(run: Run, model: GaussianModel) -> None:
 
 def user_of_data(run: Run, model: GaussianModel) -> None:
     """A user's ratings, possibly changed, and what follows."""
-    left, right = st.columns([2, 3], gap="large")
+    left, right = st.columns([3, 5], gap="medium")
     with left:
         picked = recommend_who.pick_user(run, model)
         if picked is None:
@@ -74,26 +74,33 @@ def user_of_data(run: Run, model: GaussianModel) -> None:
 # Layout --------------------------------------------------------------------------------
 
 
-def draw(run: Run) -> None:
-    """Whose ratings, then the two sides."""
-    model = model_or_wait(run, PURPOSE)
-    if model is None or not rows_only(model, PURPOSE):
-        return
-    who = st.segmented_control(
+def who_choice() -> str:
+    """Whose ratings; in the URL."""
+    chosen = st.segmented_control(
         "For whom",
-        list(WHO),
-        format_func=WHO.__getitem__,
-        default="you",
+        WHO,
+        default=WHO[0],
         required=True,
         key="who",
         bind="query-params",
         label_visibility="collapsed",
     )
-    (user_of_data if who == "user" else yourself)(run, model)
+    return chosen or WHO[0]
+
+
+def draw(run: Run, who: str) -> None:
+    """The two sides."""
+    model = model_or_wait(run, PURPOSE)
+    if model is not None and rows_only(model, PURPOSE):
+        (yourself if who == WHO[0] else user_of_data)(run, model)
 
 
 page_header("Recommend", LEAD)
 with guard():
-    selected = choose_run(PURPOSE)
+    left, right = st.columns([3, 4], vertical_alignment="bottom")
+    with left:
+        selected = choose_run(PURPOSE)
     if selected is not None:
-        draw(selected)
+        with right:
+            who = who_choice()
+        draw(selected, who)

@@ -129,7 +129,7 @@ def test_pair_sentences_state_the_regression(model):
     sentences = taste_figures.pair_sentences(model, 2, 5, partial=0.01)
     assert f"{abs(block[0, 1] / block[0, 0]):.2f}" in sentences[0]
     assert model.title(2) in sentences[0]
-    assert "little is left" in sentences[1]
+    assert "hardly any" in sentences[1]
     assert "of their own" in taste_figures.pair_sentences(model, 2, 5, partial=-0.3)[1]
     assert "variance" in taste_figures.pair_sentences(model, 2, 2)[0]
 

@@ -80,6 +80,11 @@ def recommendations_table(model: GaussianModel, found: Sequence[Recommendation])
     )
 
 
+def interval_texts(table: pd.DataFrame) -> list[str]:
+    """The interval of each row of a table, as "3.1 – 4.8"."""
+    return [f"{a:.1f} – {b:.1f}" for a, b in zip(table["From"], table["To"], strict=True)]
+
+
 def completed_row(model: GaussianModel, posterior: Posterior) -> pd.DataFrame:
     """Every item's rating of one user: given, or predicted with its interval."""
     count = len(model.items)
@@ -141,6 +146,11 @@ def held_out_sentence(table: pd.DataFrame) -> str:
     )
 
 
+def signed(text: str) -> str:
+    """A number with a minus sign instead of a hyphen."""
+    return text.replace("-", "−")
+
+
 def split_contributions(
     model: GaussianModel, posterior: Posterior, item: int, top: int = 10
 ) -> tuple[list[tuple[str, float, float]], int, float]:
@@ -173,13 +183,14 @@ def contributions_figure(
     labels += [f"{count:,} other rated titles"] if count else []
     labels.append("prediction")
     steps = [share for _, _, share in shares] + ([rest] if count else [])
+    texts = [f"{mean:.2f}", *[f"{step:+.3f}" for step in steps], f"{prediction:.2f}"]
     figure = go.Figure(
         go.Waterfall(
             orientation="h",
             y=list(range(len(labels))),
             x=[mean, *steps, prediction],
             measure=["absolute", *["relative"] * len(steps), "total"],
-            text=[f"{mean:.2f}", *[f"{step:+.3f}" for step in steps], f"{prediction:.2f}"],
+            text=[signed(text) for text in texts],
             textposition="outside",
             cliponaxis=False,
             connector={"line": {"color": colors.grid, "width": 1}},
@@ -192,8 +203,8 @@ def contributions_figure(
     )
     style(figure, x="rating", height=80 + 26 * len(labels), dark=dark, legend=False)
     path = np.cumsum([mean, *steps])
-    room = max(0.12 * float(np.ptp(path)), 0.05)
-    figure.update_xaxes(range=[path.min() - 2 * room, path.max() + 2.5 * room])
+    room = max(0.4 * float(np.ptp(path)), 0.05)  # for the numbers beside the bars
+    figure.update_xaxes(range=[path.min() - room, path.max() + room], nticks=6)
     figure.update_yaxes(
         autorange="reversed",
         tickvals=list(range(len(labels))),

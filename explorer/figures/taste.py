@@ -37,15 +37,12 @@ def pair_sentences(model: GaussianModel, i: int, j: int, partial: float | None =
         f"({mean[j]:.2f})."
     ]
     if partial is not None:
-        sign = "still agree" if partial > 0 else "disagree"
+        rest = "a link of their own, which no other title explains"
+        if abs(partial) < 0.05:
+            rest = "hardly any link is left, it runs through the others"
         sentences.append(
-            f"With the ratings of all other titles held fixed, the two {sign}, with a partial "
-            f"correlation of {partial:.3f}: "
-            + (
-                "little is left of the link once the others are known."
-                if abs(partial) < 0.05
-                else "a link of their own that the others do not explain."
-            )
+            "With the ratings of all other titles held fixed, their partial correlation is "
+            f"{partial:.3f}: {rest}."
         )
     return sentences
 

@@ -1,0 +1,230 @@
+"""The Recommend page: empty, running and finished; one's own ratings and users of the data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import streamlit as st
+from computed_runs import computed, opened, small, texts
+
+from gmc_core.model_file import load_model, save_model
+from gmc_core.store import Store
+
+PAGE = "pages/recommend.py"
+USER = "A user of the data"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("home")
+    with Store(folder) as store:
+        ids = {
+            "weak": computed(store, small()).id,
+            "strong": computed(store, small("strong")).id,
+            "columns": computed(store, small(signals="columns")).id,
+            "bare": computed(store, small(iterations=2)).id,
+        }
+        path = store.model_path(ids["bare"])
+        model = load_model(path)
+        save_model(model, path, with_ratings=False)
+    return folder, ids
+
+
+@pytest.fixture
+def ids(home, monkeypatch):
+    monkeypatch.setenv("GMC_HOME", str(home[0]))
+    return home[1]
+
+
+@pytest.fixture
+def model(ids):
+    with Store() as store:
+        return store.model(ids["weak"])
+
+
+@pytest.fixture(autouse=True)
+def _fresh():
+    st.cache_resource.clear()
+    st.cache_data.clear()
+
+
+def shown(at):
+    """The table of recommendations."""
+    return next(frame.value for frame in at.dataframe if "90 % interval" in frame.value.columns)
+
+
+def box(at, label):
+    return next(element for element in at.selectbox if element.label == label)
+
+
+def add(at, title):
+    return box(at, "Search a title and rate it").select(title).run()
+
+
+def rate(at, title, label):
+    control = box(at, f"Rating of {title}")
+    return control.select(label).run()
+
+
+def test_without_runs_it_leads_to_the_fit(tmp_path, monkeypatch):
+    monkeypatch.setenv("GMC_HOME", str(tmp_path))
+    at = opened(PAGE)
+    assert not at.exception
+    assert "There is no fitted model yet" in texts(at)
+
+
+def test_it_waits_for_a_run(tmp_path, monkeypatch):
+    monkeypatch.setenv("GMC_HOME", str(tmp_path))
+    with Store(tmp_path) as store:
+        run = store.submit(small())
+    at = opened(PAGE, run=run.id)
+    assert not at.exception
+    assert "this page then shows recommendations by itself" in texts(at)
+
+
+def test_columns_as_signals_are_explained(ids):
+    at = opened(PAGE, run=ids["columns"])
+    assert not at.exception
+    assert "a new user is no signal of it" in texts(at)
+
+
+def test_nobody_gets_the_average_users_list(ids, model):
+    at = opened(PAGE, run=ids["weak"])
+    assert not at.exception
+    assert not at.error
+    assert "average user" in texts(at)
+    table = shown(at)
+    eligible = model.item_counts >= at.number_input(key="least").value
+    np.testing.assert_allclose(
+        table["Prediction"], np.sort(model.gaussian.mean[eligible])[::-1][: len(table)]
+    )
+    assert "Rate next" in texts(at)
+
+
+def test_five_ratings_fold_in_one_by_one(ids, model):
+    at = opened(PAGE, run=ids["weak"])
+    before = shown(at)
+    for count, item in enumerate((4, 9, 17, 23, 31), start=1):
+        title = model.title(item)
+        at = add(at, title)
+        at = rate(at, title, "★★★★★ 5" if count % 2 else "★★ 2")
+        assert not at.exception
+        assert f"from {count} rating" in texts(at)
+    posterior = model.posterior([4, 9, 17, 23, 31], [5, 2, 5, 2, 5])
+    table = shown(at)
+    assert list(table["Title"]) != list(before["Title"])
+    expected = model.recommend(posterior, 10, min_ratings=at.number_input(key="least").value)
+    assert list(table["Title"]) == [r.title for r in expected]
+    rated = at.query_params["rated"]
+    text = rated if isinstance(rated, str) else rated[0]
+    linked = opened(PAGE, run=ids["weak"], rated=text)
+    assert list(shown(linked)["Title"]) == list(table["Title"])
+
+
+def test_a_suggested_title_can_be_rated_at_once(ids):
+    at = opened(PAGE, run=ids["weak"])
+    control = next(e for e in at.selectbox if e.label.startswith("Rating of"))
+    at = control.select("★★★★ 4").run()
+    assert not at.exception
+    assert "from 1 rating." in texts(at)
+
+
+def test_titles_can_be_taken_away_and_cleared(ids, model):
+    at = opened(PAGE, run=ids["weak"], rated=f"{model.items.ids[3]}:4,{model.items.ids[5]}:2")
+    assert "from 2 ratings" in texts(at)
+    name = f"mine_{ids['weak']}_3"
+    at = at.button(key=f"{name}_rate_3_off").click().run()
+    assert "from 1 rating." in texts(at)
+    at = next(b for b in at.button if b.label == "Clear my ratings").click().run()
+    assert "average user" in texts(at)
+    assert "rated" not in at.query_params
+
+
+def test_ratings_of_other_data_in_the_link_are_counted(ids):
+    at = opened(PAGE, run=ids["weak"], rated="999999999:3,x")
+    assert "2 of the ratings in the address" in at.warning[0].value
+
+
+def test_filters(ids, model):
+    genre = next(genres[0] for genres in model.item_info.genres if genres)
+    at = opened(PAGE, run=ids["weak"])
+    at = at.multiselect(key="genres").set_value([genre]).run()
+    assert all(genre in genres for genres in shown(at)["Genres"])
+    at = at.number_input(key="top").set_value(3).run()
+    assert len(shown(at)) == 3
+    least = at.number_input(key="least")
+    at = least.set_value(least.max).run()
+    assert not at.exception
+
+
+def test_the_explanation_follows_the_choice(ids, model):
+    at = opened(PAGE, run=ids["weak"], rated=f"{model.items.ids[3]}:5")
+    why = at.selectbox(key="explained_title")
+    at = why.select(why.options[4]).run()
+    assert not at.exception
+
+
+def test_a_linked_user_and_the_hidden_rating(ids, model):
+    with Store() as store:
+        held_out = store.held_out(ids["weak"])
+    user = str(held_out.user_ids[0])
+    at = opened(PAGE, run=ids["weak"], who=USER, user=user)
+    assert not at.exception
+    assert f"user {user}" in texts(at)
+    at = at.toggle(key="reveal").set_value(True).run()
+    assert "hidden from the fit" in texts(at)
+    hidden = next(f.value for f in at.dataframe if "Hidden rating" in f.value.columns)
+    own = held_out.user_ids == held_out.user_ids[0]
+    np.testing.assert_allclose(hidden["Prediction"], held_out.predictions[own])
+    np.testing.assert_allclose(hidden["Hidden rating"], held_out.actual[own])
+
+
+def test_an_unknown_user_is_a_sentence(ids):
+    at = opened(PAGE, run=ids["weak"], who=USER, user="nobody")
+    assert "There is no user nobody" in at.warning[0].value
+    assert len(shown(at))
+
+
+def test_random_user_and_the_filter(ids, model):
+    at = opened(PAGE, run=ids["weak"], who=USER)
+    at = next(b for b in at.button if b.label == "Random").click().run()
+    assert not at.exception
+    counts = model.ratings.user_counts
+    slider = next(s for s in at.slider if s.label == "Number of ratings")
+    high = int(counts.max())
+    at = slider.set_value((high, high)).run()
+    assert not at.exception
+    user = box(at, "User").value
+    assert counts[user] == high
+
+
+def test_what_if_adds_a_title_and_undoes_it(ids, model):
+    at = opened(PAGE, run=ids["weak"], who=USER)
+    before = shown(at)
+    user = box(at, "User").value
+    mine = set(model.ratings.of_user(user)[0].tolist())
+    item = next(m for m in range(len(model.items)) if m not in mine)
+    at = box(at, "What if … also rated").select(model.title(item)).run()
+    at = rate(at, model.title(item), "½ 0.5")
+    assert not at.exception
+    assert not np.allclose(shown(at)["Prediction"], before["Prediction"])
+    at = next(b for b in at.button if b.label == "Undo all changes").click().run()
+    np.testing.assert_allclose(shown(at)["Prediction"], before["Prediction"])
+
+
+def test_novel_users_of_a_strong_run(ids):
+    at = opened(PAGE, run=ids["strong"], who=USER)
+    assert not at.exception
+    assert at.segmented_control(key="group").value == "novel"
+    assert at.toggle(key="reveal")
+    at = at.segmented_control(key="group").set_value("training").run()
+    assert not at.exception
+
+
+def test_a_model_without_ratings_knows_no_users(ids):
+    at = opened(PAGE, run=ids["bare"])
+    assert not at.exception
+    assert len(shown(at))
+    at = at.segmented_control(key="who").set_value(USER).run()
+    assert not at.exception
+    assert "knows no users" in texts(at)

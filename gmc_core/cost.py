@@ -93,8 +93,8 @@ def estimate(
         workspace = 0
     if objective and form != "factor":
         matrices = max(matrices, matrix + dimension**2 * 8)
-    # Ratings as signals: values, residuals, weights, and the order by coordinate.
-    signals = int(ratings) * (8 + 8 + 2 * item + 4 + 24)
+    # The weights of two iterations, and the order of the entries by coordinate.
+    signals = int(ratings) * (2 * item + 8)
     return Cost(
         signals=count,
         dimension=dimension,

@@ -111,7 +111,7 @@ def map_em(
         try:
             began = time.perf_counter()
             gaussian, change = m_step(signals, state.weights, state.gaussian, epsilon, form, team)
-            state = EmState(iteration, gaussian, state.weights[:0])  # frees the old Σ
+            state = EmState(iteration, gaussian, np.zeros(0))  # frees the old Σ and weights
             between = time.perf_counter()
             estimates = e_step(signals, gaussian, noise, team)
             ended = time.perf_counter()

@@ -13,11 +13,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from gmc_core.covariance import Covariance, DenseCovariance, FactoredCovariance
+from gmc_core.covariance import DenseCovariance, FactoredCovariance
 from gmc_core.errors import NumericalError
 from gmc_core.gaussian import Gaussian
 from gmc_core.linalg import lapack, solve
-from gmc_core.linalg.products import TILE_VECTORS, pair_products, sparse_times_symmetric
+from gmc_core.linalg.products import (
+    TILE_VECTORS,
+    pair_products,
+    sparse_times_symmetric,
+    tile_rows,
+)
 from gmc_core.linalg.threads import Team, spans
 from gmc_core.linalg.vectors import lanes as lanes_of
 from gmc_core.noise import FULL, Noise
@@ -58,25 +63,24 @@ def e_step(signals: Signals, gaussian: Gaussian, noise: Noise, team: Team) -> Es
     Cancelled
         If the team was told to stop.
     """
-    residuals = signals.values - gaussian.mean[signals.indices]
-    return solve_systems(signals, residuals, gaussian.covariance, noise, team)
+    return solve_systems(signals, signals.values, gaussian, noise, team)
 
 
 def solve_systems(
     signals: Signals,
-    residuals: npt.NDArray[np.float64],
-    covariance: Covariance,
+    values: npt.NDArray[np.float64],
+    gaussian: Gaussian,
     noise: Noise,
     team: Team,
 ) -> Estimates:
-    """Solve (Σ[o, o] + Σ_w[o, o]) a = r for all signals, heavy ones first."""
+    """Solve (Σ[o, o] + Σ_w[o, o]) a = values - μ[o] for all signals, heavy ones first."""
+    covariance = gaussian.covariance
     dtype = covariance.dtype
-    right = residuals.astype(dtype)
-    weights = np.zeros(len(residuals), dtype)
+    weights = np.zeros(len(values), dtype)
     forms = np.zeros((signals.count, 2))
     noise_array = noise.array.astype(dtype)
     flags, scalars = lapack.letters(), np.array([1, -1, 0], dtype)
-    system = (signals.indptr, signals.indices, right)
+    system = (signals.indptr, signals.indices, values, gaussian.mean)
     output = (noise_array, noise.kind, weights, forms)
     sizes = signals.sizes[signals.heavy_first]
     largest = int(sizes[0]) if len(sizes) else 0
@@ -157,11 +161,10 @@ def observation_noise_log_det(signals: Signals, noise: Noise, team: Team) -> flo
         if np.any(variances <= 0):
             raise NumericalError("A noise variance is 0, so log p(y | f) is undefined.")
         return float(np.log(variances).sum())
-    zero = np.zeros(len(signals.values))
+    model = Gaussian(np.zeros(signals.dimension), DenseCovariance(noise.array))
     none = Noise.of(0.0, signals.dimension)
-    return float(
-        solve_systems(signals, zero, DenseCovariance(noise.array), none, team).log_det.sum()
-    )
+    zero = np.zeros(len(signals.values))
+    return float(solve_systems(signals, zero, model, none, team).log_det.sum())
 
 
 def predict_pairs(
@@ -220,4 +223,4 @@ def deviations(
             lanes, space, out,
         )  # fmt: skip
 
-    team.run(tile, spans(size, width), lambda: np.zeros(size * width, dtype))
+    team.run(tile, spans(size, width), lambda: np.zeros(tile_rows(size) * width, dtype))

@@ -26,9 +26,6 @@ from gmc_core.signals import Signals
 Form = Literal["product", "congruence", "factor"]
 FORMS: tuple[Form, ...] = ("product", "congruence", "factor")
 
-_ROWS = 64  # rows of an N × N matrix in one piece of the team's work
-
-
 def form_flops(sizes: npt.NDArray[np.integer], dimension: int) -> dict[Form, float]:
     """Flops of one iteration beyond the solves, for each exact form.
 
@@ -139,7 +136,11 @@ def _congruence(
 ) -> npt.NDArray[np.floating]:
     """Lower triangle of Σ G Σ with G = AᵀA / M."""
     gram = _outer_sum(signals, weights, team)
-    _mirror(gram, team)
+
+    def mirror(span: tuple[int, int], _: None) -> None:
+        products.mirror_rows(*span, gram)
+
+    team.run(mirror, spans(len(gram), products.BLOCK)[::-1], lambda: None)
     half = np.empty_like(gram)
     panel = max(256, len(gram) // 8)
     for start, stop in spans(len(gram), panel):
@@ -159,7 +160,7 @@ def _finish(
     team: Team,
 ) -> float | None:
     """Second moment to covariance in place, both triangles; the relative change."""
-    pieces = spans(len(moment), _ROWS)
+    pieces = spans(len(moment), products.BLOCK)
     sums = np.zeros((len(pieces), 2))
 
     def rows(piece: tuple[int, tuple[int, int]], _: None) -> None:
@@ -167,19 +168,10 @@ def _finish(
         reference = moment if old is None else old
         sums[index] = products.finish_rows(*span, shift, epsilon, moment, reference)
 
-    team.run(rows, enumerate(pieces), lambda: None)
-    _mirror(moment, team)
+    # Long rows first: the triangle's last rows hold the most entries.
+    team.run(rows, list(enumerate(pieces))[::-1], lambda: None)
     change, norm = sums.sum(axis=0)
     return None if old is None else float(np.sqrt(change / norm))
-
-
-def _mirror(matrix: npt.NDArray[np.floating], team: Team) -> None:
-    """Copy the lower triangle to the upper one."""
-
-    def columns(span: tuple[int, int], _: None) -> None:
-        products.mirror(*span, matrix)
-
-    team.run(columns, spans(len(matrix), _ROWS), lambda: None)
 
 
 def _factor(

@@ -135,13 +135,14 @@ class Signals:
     @cached_property
     def by_coordinate(
         self,
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.integer], npt.NDArray[np.integer]]:
         """The same entries by coordinate: pointers (N + 1,), CSR position of each
         entry, and CSR position at which the entry's signal starts."""
         counts = np.bincount(self.indices, minlength=self.dimension)
         pointers = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        entries = np.argsort(self.indices, kind="stable").astype(np.int64)
-        starts = np.repeat(self.indptr[:-1], self.sizes)[entries]
+        position = np.int32 if len(self.indices) < 2**31 else np.int64
+        entries = np.argsort(self.indices, kind="stable").astype(position)
+        starts = np.repeat(self.indptr[:-1].astype(position), self.sizes)[entries]
         return frozen(pointers), frozen(entries), frozen(starts)
 
     def take(self, signals: npt.NDArray[np.integer]) -> Signals:

@@ -9,11 +9,26 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gmc_core.linalg.vectors import fma, load, splat, store
+from gmc_core.linalg.vectors import REGISTER_BYTES, fma, load, splat, store
 
-# Vectors held in registers by `sparse_times_symmetric`: enough to keep the multiplier
-# busy while a column tile of Σ, N × 4 vectors, still fits the second-level cache.
+# Vectors held in registers by `sparse_times_symmetric`: enough to keep the multiplier busy.
 TILE_VECTORS = 4
+
+# Bytes of Σ that a thread works on at a time: the second-level cache of a current core.
+# Beyond it each access costs five times as much (measured with 1 MB of cache).
+_CACHE_BYTES = 1 << 20
+
+# Rows and columns of the square tiles in which a whole matrix is passed over.
+BLOCK = 64
+
+# Positions are made unsigned before they index: numba then leaves out the test for
+# negative indices, which costs as much as the arithmetic in these loops.
+
+
+def tile_rows(size: int) -> int:
+    """Rows of an N × N matrix whose tile fits the cache: N in equal parts."""
+    most = _CACHE_BYTES // (REGISTER_BYTES * TILE_VECTORS)
+    return -(-size // -(-size // most))
 
 
 @njit(nogil=True, cache=True)
@@ -35,7 +50,7 @@ def outer_sum(first, last, by_coordinate, entries, starts, indices, weights, sca
             entry = entries[q]
             factor = weights[entry] * scale
             for k in range(starts[q], entry + 1):
-                row[indices[k]] += factor * weights[k]
+                row[np.uintp(indices[k])] += factor * weights[k]
 
 
 @njit(nogil=True, cache=True)
@@ -44,65 +59,87 @@ def sparse_times_symmetric(  # type: ignore[no-untyped-def]
 ):
     """out[:, column:column + width] = A[first:last] · matrix[:, column:column + width].
 
-    ``tile`` is a flat workspace of N · width numbers, width = lanes · TILE_VECTORS:
-    the columns are packed into it once and stay in cache for all rows of A.
+    width = lanes · TILE_VECTORS. The columns are packed into ``tile``, a flat
+    workspace of :func:`tile_rows` (N) · width numbers, as many rows of the matrix at
+    a time as the second-level cache holds, and serve all rows of A from there.
     """
     size = matrix.shape[0]
     width = lanes * TILE_VECTORS
     inside = min(width, size - column)
-    for i in range(size):
-        for j in range(inside):
-            tile[i * width + j] = matrix[i, column + j]
+    depth = len(tile) // width
+    cursor = indptr[first:last].copy()
     result = np.zeros(width, matrix.dtype)
-    zero = splat(tile, matrix.dtype.type(0))
-    for signal in range(first, last):
-        s0, s1, s2, s3 = zero, zero, zero, zero
-        for entry in range(indptr[signal], indptr[signal + 1]):
-            at = np.int64(indices[entry]) * width
-            factor = splat(tile, weights[entry])
-            s0 = fma(s0, factor, load(tile, at))
-            s1 = fma(s1, factor, load(tile, at + lanes))
-            s2 = fma(s2, factor, load(tile, at + 2 * lanes))
-            s3 = fma(s3, factor, load(tile, at + 3 * lanes))
-        store(result, 0, s0)
-        store(result, lanes, s1)
-        store(result, 2 * lanes, s2)
-        store(result, 3 * lanes, s3)
-        out[signal - first, column : column + inside] = result[:inside]
+    for top in range(0, size, depth):
+        bottom = min(top + depth, size)
+        # By symmetry the columns are rows, which stream from memory.
+        for group in range(0, inside, 8):
+            stop = min(group + 8, inside)
+            for i in range(top, bottom):
+                for j in range(group, stop):
+                    tile[np.uintp((i - top) * width + j)] = matrix[column + j, i]
+        for signal in range(first, last):
+            entry, end = cursor[signal - first], indptr[signal + 1]
+            if top > 0:
+                result[:inside] = out[signal - first, column : column + inside]
+            else:
+                result[:] = 0
+            s0, s1 = load(result, 0), load(result, lanes)
+            s2, s3 = load(result, 2 * lanes), load(result, 3 * lanes)
+            while entry < end and indices[entry] < bottom:
+                at = (np.int64(indices[entry]) - top) * width
+                factor = splat(tile, weights[entry])
+                s0 = fma(s0, factor, load(tile, at))
+                s1 = fma(s1, factor, load(tile, at + lanes))
+                s2 = fma(s2, factor, load(tile, at + 2 * lanes))
+                s3 = fma(s3, factor, load(tile, at + 3 * lanes))
+                entry += 1
+            cursor[signal - first] = entry
+            store(result, 0, s0)
+            store(result, lanes, s1)
+            store(result, 2 * lanes, s2)
+            store(result, 3 * lanes, s3)
+            out[signal - first, column : column + inside] = result[:inside]
 
 
 @njit(nogil=True, cache=True)
 def finish_rows(first, last, shift, epsilon, new, old):  # type: ignore[no-untyped-def]
     """Turn the second moment in rows first..last of ``new`` into the covariance.
 
-    Lower triangle: new ← new - shift shiftᵀ + ε Id. Returns Σ (new - old)² and
-    Σ old² over the whole symmetric rows' share (off-diagonal entries count twice).
+    Lower triangle: new ← new - shift shiftᵀ + ε Id; the upper triangle becomes its
+    mirror image. One pass over memory, in square tiles, because at real sizes the
+    pass costs as much as a product. Returns Σ (new - old)² and Σ old² of the rows'
+    share of the symmetric matrix (off-diagonal entries count twice).
     """
     change, norm = 0.0, 0.0
+    for start in range(0, last, BLOCK):
+        for i in range(first, last):
+            tile_change, tile_norm = 0.0, 0.0
+            for j in range(start, min(start + BLOCK, i)):
+                value = new[i, j] - new.dtype.type(shift[i] * shift[j])
+                new[i, j] = value
+                difference = np.float64(value) - np.float64(old[i, j])
+                tile_change += difference * difference
+                tile_norm += np.float64(old[i, j]) * np.float64(old[i, j])
+            change += 2 * tile_change
+            norm += 2 * tile_norm
+        for j in range(start, min(start + BLOCK, last)):
+            for i in range(max(first, j + 1), last):
+                new[j, i] = new[i, j]
     for i in range(first, last):
-        row_change, row_norm = 0.0, 0.0
-        for j in range(i):
-            value = new[i, j] - new.dtype.type(shift[i] * shift[j])
-            new[i, j] = value
-            difference = np.float64(value) - old[i, j]
-            row_change += difference * difference
-            row_norm += np.float64(old[i, j]) * old[i, j]
         value = new[i, i] - new.dtype.type(shift[i] * shift[i]) + new.dtype.type(epsilon)
         new[i, i] = value
-        difference = np.float64(value) - old[i, i]
-        change += 2 * row_change + difference * difference
-        norm += 2 * row_norm + np.float64(old[i, i]) * old[i, i]
+        difference = np.float64(value) - np.float64(old[i, i])
+        change += difference * difference
+        norm += np.float64(old[i, i]) * np.float64(old[i, i])
     return change, norm
 
 
 @njit(nogil=True, cache=True)
-def mirror(first, last, matrix):  # type: ignore[no-untyped-def]
-    """Copy the lower triangle to the upper one, for columns first..last of the lower."""
-    size = matrix.shape[0]
-    block = 32
-    for start in range(first, size, block):
-        for i in range(start, min(start + block, size)):
-            for j in range(first, min(last, i)):
+def mirror_rows(first, last, matrix):  # type: ignore[no-untyped-def]
+    """Copy rows first..last of the lower triangle to the upper one, in square tiles."""
+    for start in range(0, last, BLOCK):
+        for j in range(start, min(start + BLOCK, last)):
+            for i in range(max(first, j + 1), last):
                 matrix[j, i] = matrix[i, j]
 
 
@@ -115,5 +152,5 @@ def pair_products(  # type: ignore[no-untyped-def]
         row = covariance[coordinates[p]]
         total = 0.0
         for entry in range(indptr[signals[p]], indptr[signals[p] + 1]):
-            total += np.float64(row[indices[entry]]) * weights[entry]
+            total += np.float64(row[np.uintp(indices[entry])]) * weights[entry]
         out[p] = total

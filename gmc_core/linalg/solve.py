@@ -46,21 +46,34 @@ def _add_noise(work, n, observed, noise, kind):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _solve_one(work, n, residuals, answer, flags, integers, scalars):  # type: ignore[no-untyped-def]
+def _solve_one(work, n, observed, values, mean, answer, flags, integers, scalars):  # type: ignore[no-untyped-def]
     """Solve the system in ``work``; its quadratic form rᵀa and log|K| (NaN if it failed)."""
-    answer[:] = residuals
+    for i in range(n):
+        answer[i] = values[i] - mean[observed[i]]
     if cholesky_solve(work, answer, n, flags, integers, scalars) != 0:
         return np.nan, np.nan
     quadratic, log_det = 0.0, 0.0
     for i in range(n):
-        quadratic += np.float64(residuals[i]) * answer[i]
+        quadratic += (values[i] - mean[observed[i]]) * answer[i]
         log_det += 2 * np.log(np.float64(work[i * n + i]))
     return quadratic, log_det
 
 
 @njit(nogil=True, cache=True)
 def solve_large(  # type: ignore[no-untyped-def]
-    batch, indptr, indices, residuals, covariance, noise, kind, weights, forms, work, flags, scalars
+    batch,
+    indptr,
+    indices,
+    values,
+    mean,
+    covariance,
+    noise,
+    kind,
+    weights,
+    forms,
+    work,
+    flags,
+    scalars,
 ):
     """Solve the systems of the signals in ``batch`` one by one.
 
@@ -68,7 +81,7 @@ def solve_large(  # type: ignore[no-untyped-def]
     ----------
     batch : positions of the signals to solve.
     indptr, indices : observed coordinates of all signals (CSR, rising in each row).
-    residuals : (nnz,) y - μ[o].
+    values, mean : (nnz,) y and (N,) μ, float64; the right-hand side is y - μ[o].
     covariance : (N, N), lower triangle read.
     noise, kind : Σ_w, see :class:`gmc_core.noise.Noise`.
     weights : (nnz,) the a's, written.
@@ -89,10 +102,18 @@ def solve_large(  # type: ignore[no-untyped-def]
             row = covariance[observed[i]]
             base = i * n
             for j in range(i + 1):
-                work[base + j] = row[observed[j]]
+                work[base + j] = row[np.uintp(observed[j])]
         _add_noise(work, n, observed, noise, kind)
         forms[signal] = _solve_one(
-            work, n, residuals[first:last], weights[first:last], flags, integers, scalars
+            work,
+            n,
+            observed,
+            values[first:last],
+            mean,
+            weights[first:last],
+            flags,
+            integers,
+            scalars,
         )
         if not np.isfinite(forms[signal, 0] + forms[signal, 1]):
             return signal
@@ -104,7 +125,8 @@ def solve_factored(  # type: ignore[no-untyped-def]
     batch,
     indptr,
     indices,
-    residuals,
+    values,
+    mean,
     factor,
     epsilon,
     noise,
@@ -133,7 +155,15 @@ def solve_factored(  # type: ignore[no-untyped-def]
             work[i * n + i] += epsilon
         _add_noise(work, n, observed, noise, kind)
         forms[signal] = _solve_one(
-            work, n, residuals[first:last], weights[first:last], flags, integers, scalars
+            work,
+            n,
+            observed,
+            values[first:last],
+            mean,
+            weights[first:last],
+            flags,
+            integers,
+            scalars,
         )
         if not np.isfinite(forms[signal, 0] + forms[signal, 1]):
             return signal
@@ -142,7 +172,7 @@ def solve_factored(  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def solve_lanes(  # type: ignore[no-untyped-def]
-    batches, indptr, indices, residuals, covariance, noise, kind, weights, forms, work, lanes
+    batches, indptr, indices, values, mean, covariance, noise, kind, weights, forms, work, lanes
 ):
     """The same as :func:`solve_large` for small systems, ``lanes`` signals at once.
 
@@ -157,7 +187,9 @@ def solve_lanes(  # type: ignore[no-untyped-def]
             n = max(n, indptr[signal + 1] - indptr[signal])
         n += n % 2
         right = work[n * n * lanes :]
-        _gather(batch, indptr, indices, residuals, covariance, noise, kind, work, right, n, lanes)
+        _gather(
+            batch, indptr, indices, values, mean, covariance, noise, kind, work, right, n, lanes
+        )
         _factor_and_solve(work, right, n, lanes)
         for lane in range(len(batch)):
             signal = batch[lane]
@@ -166,7 +198,7 @@ def solve_lanes(  # type: ignore[no-untyped-def]
             for i in range(last - first):
                 answer = right[i * lanes + lane]
                 weights[first + i] = answer
-                quadratic += np.float64(residuals[first + i]) * answer
+                quadratic += (values[first + i] - mean[indices[first + i]]) * answer
                 log_det -= 2 * np.log(np.float64(work[(i * n + i) * lanes + lane]))
             forms[signal] = quadratic, log_det
             if not np.isfinite(quadratic + log_det):
@@ -176,9 +208,9 @@ def solve_lanes(  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _gather(  # type: ignore[no-untyped-def]
-    batch, indptr, indices, residuals, covariance, noise, kind, work, right, n, lanes
+    batch, indptr, indices, values, mean, covariance, noise, kind, work, right, n, lanes
 ):
-    """Entry (i, j) of lane l to work[(i·n + j)·lanes + l]; the same for the residuals."""
+    """Entry (i, j) of lane l to work[(i·n + j)·lanes + l]; the same for y - μ[o]."""
     for lane in range(lanes):
         size, first = 0, 0
         if lane < len(batch):
@@ -189,13 +221,13 @@ def _gather(  # type: ignore[no-untyped-def]
             row = covariance[observed[i]]
             at = i * n * lanes + lane
             for j in range(i + 1):
-                work[at + j * lanes] = row[observed[j]]
+                work[np.uintp(at + j * lanes)] = row[np.uintp(observed[j])]
             if kind == 3:
                 for j in range(i + 1):
                     work[at + j * lanes] += noise[observed[i], observed[j]]
             elif kind > 0:
                 work[at + i * lanes] += _variance(noise, kind, observed[i])
-            right[i * lanes + lane] = residuals[first + i]
+            right[i * lanes + lane] = values[first + i] - mean[observed[i]]
         for i in range(size, n):
             at = i * n * lanes + lane
             for j in range(i):

@@ -1,0 +1,6 @@
+"""Measurements of speed and accuracy, as commands; nothing here is a test.
+
+``python -m benchmarks`` prints this machine's rates and the cost of one iteration
+at real sizes; ``python -m benchmarks.peers`` compares whole fits with other
+packages. Each measurement runs in a process of its own.
+"""

@@ -1,0 +1,85 @@
+"""The same work by bare LAPACK and BLAS calls: what one iteration is compared with.
+
+E-step: potrf and potrs on a ready matrix of every user's size, users in parallel,
+one BLAS thread each. M-step: the dense products of the form in use (one
+symmetric update, or two matrix products) on ready matrices, all threads.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from numba import njit
+from scipy.linalg import blas
+
+from gmc_core.linalg import lapack
+from gmc_core.linalg.threads import Team
+from gmc_core.mstep import block_rows
+from gmc_core.signals import Signals
+
+
+@njit(nogil=True, cache=True)
+def _factor_and_solve(sizes, template, work, right, flags, integers, solve):  # type: ignore[no-untyped-def]
+    for n in sizes:
+        for i in range(n):
+            work[i * n : i * n + i + 1] = template[i, : i + 1]
+        right[:n] = 1
+        if solve:
+            lapack._potrf(work, n, n, flags, integers)
+            lapack._potrs(work, n, n, right, flags, integers)
+
+
+def solves(signals: Signals, dtype: str, repeats: int = 3) -> float:
+    """Seconds for potrf and potrs at every N_i, filling the matrices not counted."""
+    sizes = np.sort(signals.sizes[signals.sizes > 0])[::-1]
+    largest = int(sizes[0])
+    template = np.full((largest, largest), 0.1, dtype) + np.eye(largest, dtype=dtype)
+    costs = np.cumsum(sizes.astype(float) ** 3)
+    cuts = np.searchsorted(costs, np.linspace(0, costs[-1], 400))
+    pieces = [part for part in np.split(sizes, np.unique(cuts)[1:]) if len(part)]
+    flags = lapack.letters()
+
+    def timed(solve: bool) -> float:
+        def piece(part: np.ndarray, space: tuple) -> None:
+            _factor_and_solve(part, template, *space, flags, np.empty(4, np.intc), solve)
+
+        began = time.perf_counter()
+        Team().run(
+            piece, pieces, lambda: (np.empty(largest**2, dtype), np.empty(largest, dtype))
+        )
+        return time.perf_counter() - began
+
+    timed(True)
+    return float(np.median([timed(True) - timed(False) for _ in range(repeats)]))
+
+
+def products(signals: Signals, dtype: str, form: str, repeats: int = 3) -> float:
+    """Seconds for the dense products of one M-step of this form."""
+    size, count = signals.dimension, signals.count
+    rng = np.random.default_rng(0)
+    if form == "congruence":
+        left = rng.random((size, size)).astype(dtype)
+        out = np.empty_like(left)
+
+        def work() -> None:
+            np.matmul(left, left, out=out)
+            np.matmul(left, left, out=out)
+    else:
+        syrk = blas.dsyrk if dtype == "float64" else blas.ssyrk
+        block = rng.random((block_rows(count, size), size)).astype(dtype)
+        moment = np.zeros((size, size), dtype)
+
+        def work() -> None:
+            for start in range(0, count, len(block)):
+                rows = block[: min(len(block), count - start)]
+                syrk(1.0, rows.T, beta=1, c=moment.T, trans=0, lower=0, overwrite_c=1)
+
+    times = []
+    with Team().whole():
+        work()
+        for _ in range(repeats):
+            began = time.perf_counter()
+            work()
+            times.append(time.perf_counter() - began)
+    return float(np.median(times))

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import plotly.graph_objects as go
 import streamlit as st
@@ -28,10 +29,32 @@ _CHART_CONFIG = {
 
 def page_header(title: str, lead: str, formula: str | None = None) -> None:
     """A page's title and its one-sentence purpose, with the formula it is about."""
+    _enter_through_app()
     st.title(title, anchor=False)
     st.markdown(lead)
     if formula:
         st.latex(formula)
+
+
+def _enter_through_app() -> None:
+    """Start again through ``app.py`` if this page was run without it.
+
+    Until a process has called ``st.navigation`` once, Streamlit runs a file of the
+    ``pages`` folder on its own when it is opened by its URL. Any call ends that.
+    """
+    if "explorer.entered" in st.session_state:
+        return
+    st.session_state["explorer.entered"] = True
+    here = urlsplit(st.context.url or "").path.rstrip("/").rpartition("/")[2]
+    pages = [st.Page(_nothing, title="Start", default=True)]
+    if here:  # listed, so that it is found again after the restart
+        pages.append(st.Page(_nothing, title=here, url_path=here))
+    st.navigation(pages, position="hidden")
+    st.rerun()
+
+
+def _nothing() -> None:
+    """A page without content."""
 
 
 def empty_state(

@@ -18,7 +18,7 @@ from explorer.serving import CHROMIUM, CHROMIUM_ARGUMENTS, serve
 PAGES = ("", "data", "fit", "sensitivity", "covariance", "recommend", "runs", "results")
 THEMES = ("light", "dark")
 SIZE = {"width": 1366, "height": 768}
-READY_MS = 60_000
+READY_MS = 40_000
 SETTLE_MS = 700
 RUNNING = '[data-testid="stApp"][data-test-script-state="running"]'
 TITLE = '[data-testid="stMain"] h1'

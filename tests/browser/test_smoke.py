@@ -7,6 +7,7 @@ import time
 import pytest
 
 from explorer.screenshots import PAGES, open_page, settle
+from explorer.serving import serve
 
 BROKEN = '[data-testid="stException"]'
 MAIN = '[data-testid="stMain"]'
@@ -54,7 +55,7 @@ def test_first_paint_is_quick_when_warm(app, new_page):
 
 def test_the_way_from_the_start_page_to_data_and_fit(app, page):
     open_page(page, app.url)
-    page.get_by_test_id("stSidebarNavLink").filter(has_text="Data").click()
+    page.get_by_role("link", name="Data", exact=True).first.click()
     page.get_by_text("NMAE divisor").first.wait_for()
     settle(page)
     page.get_by_text("Strong generalization", exact=True).click()
@@ -67,9 +68,20 @@ def test_the_way_from_the_start_page_to_data_and_fit(app, page):
 
 def test_a_link_reproduces_the_data_view(app, page):
     open_page(page, f"{app.url}/data?protocol=strong&min_user=50&max_items=300")
-    assert page.get_by_label("Ratings per user, at least").input_value() == "50"
-    assert page.get_by_label("Items, at most").input_value() == "300"
+    assert page.get_by_role("spinbutton", name="Ratings per user, at least").input_value() == "50"
+    assert page.get_by_role("spinbutton", name="Items, at most").input_value() == "300"
     page.get_by_text("Novel users").first.wait_for()
+
+
+def test_first_visitor_of_a_process_may_open_a_page_by_its_url(tmp_path, new_page):
+    with serve(tmp_path / "home", tmp_path / "cache") as url:
+        page = new_page()
+        page.goto(f"{url}/data?protocol=strong")
+        page.get_by_text("Novel users").first.wait_for()
+        settle(page)
+        assert page.get_by_role("link", name="Sensitivity", exact=True).count() >= 1
+        assert page.get_by_text("Page not found").count() == 0
+        assert page.url == f"{url}/data?protocol=strong"
 
 
 def test_pages_follow_the_keyboard(app, page):

@@ -45,9 +45,7 @@ def solves(signals: Signals, dtype: str, repeats: int = 3) -> float:
             _factor_and_solve(part, template, *space, flags, np.empty(4, np.intc), solve)
 
         began = time.perf_counter()
-        Team().run(
-            piece, pieces, lambda: (np.empty(largest**2, dtype), np.empty(largest, dtype))
-        )
+        Team().run(piece, pieces, lambda: (np.empty(largest**2, dtype), np.empty(largest, dtype)))
         return time.perf_counter() - began
 
     timed(True)

@@ -16,7 +16,7 @@ EACHMOVIE_USERS, EACHMOVIE_ITEMS, EACHMOVIE_RATINGS = 36_656, 1_621, 2_500_000
 
 
 def ratings_named(name: str, ml1m: Path | None) -> Ratings:
-    """"sample", "ml-1m" (filtered as in the paper) or "eachmovie-synthetic"."""
+    """ "sample", "ml-1m" (filtered as in the paper) or "eachmovie-synthetic"."""
     if name == "eachmovie-synthetic":
         return synthetic(EACHMOVIE_USERS, EACHMOVIE_ITEMS, EACHMOVIE_RATINGS)
     if name == "ml-1m":

@@ -238,5 +238,5 @@ class Claim:
 
     def clear_files(self) -> None:
         """Remove what an earlier attempt has left."""
-        with suppress(FileNotFoundError), explained(self.store.path):
+        with explained(self.store.path), suppress(FileNotFoundError):
             shutil.rmtree(self.folder)

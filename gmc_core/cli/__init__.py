@@ -19,6 +19,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from gmc_core.cli.parser import Parser
 from gmc_core.errors import GmcError
@@ -40,7 +41,7 @@ Complete a table of ratings with one Gaussian (MAP-EM; Leger, Yu and Sapiro,
 "Efficient Matrix Completion with Gaussian Models").
 """
 EXAMPLES = """\
-a first run, on the ratings that come with this program (about 10 seconds):
+a first run, on the ratings that come with this program (about 15 seconds):
   gmc fit --data sample
 MovieLens 1M with the paper's settings, keeping the model:
   gmc fit --data ml-1m --protocol none --model-out ml-1m.npz
@@ -90,9 +91,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         return 2
     except OSError as error:
-        if error.filename is None:
+        if error.errno is None:
             raise
-        _complain(f"error: {error.filename}: {error.strerror}. Check the path and its rights.")
+        where = f"{error.filename}: " if error.filename else ""
+        _complain(f"error: {where}{error.strerror}. Check the path, its rights and the disk.")
         return 2
 
 
@@ -111,7 +113,8 @@ def _run(argv: Sequence[str] | None) -> int:
 
 
 def _complain(message: str) -> None:
-    sys.stdout.flush()
+    with suppress(OSError):
+        sys.stdout.flush()
     lines = str(message).splitlines() or [""]
     print(f"gmc: {lines[0]}", *lines[1:], sep="\n", file=sys.stderr, flush=True)
 

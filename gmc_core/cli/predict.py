@@ -79,5 +79,5 @@ def run(args: argparse.Namespace) -> int:
             file.close()
     states, counts = np.unique(known, return_counts=True)
     for state, count in zip(states.tolist(), counts.tolist(), strict=True):
-        note(f"{count:,} pairs: {'predicted' if state == 'yes' else state}")
+        note(f"{'predicted' if state == 'yes' else state}: {count:,}")
     return 0

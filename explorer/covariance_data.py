@@ -77,12 +77,6 @@ def block(
     return placed, analysis.submatrix(_model, placed, kind)  # type: ignore[arg-type]
 
 
-@st.cache_data(max_entries=24, show_spinner=False)
-def partial_of_pair(key: ModelKey, _model: GaussianModel, i: int, j: int) -> float:
-    """Partial correlation of two items, all others held fixed."""
-    return float(analysis.partial_correlation(_model, [i, j])[0, 1])
-
-
 @st.cache_data(max_entries=4, show_spinner="Computing the leading eigenvectors …")
 def spectrum(key: ModelKey, _model: GaussianModel, k: int) -> taste.Spectrum:
     """The leading eigenpairs of the final Σ."""

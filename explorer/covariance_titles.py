@@ -10,7 +10,7 @@ from explorer.components import download, escape, fact, number_row
 from explorer.covariance_views import run_part
 from explorer.figures import covariance as figures
 from explorer.figures.recommend import genres_of
-from explorer.figures.taste import pair_sentences
+from explorer.figures.taste import pair_sentence, partial_sentence
 from explorer.tables import to_csv
 from explorer.theme import is_dark
 from gmc_core import analysis
@@ -154,23 +154,25 @@ def _pair(
     if i is None or j is None:
         return
     block = model.gaussian.covariance.submatrix([i, j], [i, j])  # type: ignore[arg-type]
-    partial = None if i == j else covariance_data.partial_of_pair(key, model, i, j)
     common = analysis.common_raters(model, i)
     both = "unknown" if common is None else f"{common[j]:,}"
     number_row(
         [
             ("Correlation", f"{analysis.correlation(block)[0, 1]:.3f}"),
             ("Covariance", f"{block[0, 1]:.3f}"),
+            ("Both", both, "Training users who rated both titles."),
         ]
     )
-    number_row(
-        [
-            ("Partial corr.", "—" if partial is None else f"{partial:.3f}"),
-            ("Rated both", both, "Training users who rated both titles."),
-        ]
-    )
-    for sentence in pair_sentences(model, i, j, partial):
-        st.markdown(escape(sentence))
+    st.markdown(escape(pair_sentence(model, i, j)))
+    if i != j and st.toggle(
+        "Hold all other titles fixed",
+        key="pair_partial",
+        help="The partial correlation, from the inverse of Σ. The first one takes a moment.",
+    ):
+        # Of all titles shown at once: the next pair then costs nothing.
+        shown = tuple(sorted(placed))
+        items, partial = covariance_data.block(key, model, shown, "partial", "given")
+        st.markdown(escape(partial_sentence(float(partial[items.index(i), items.index(j)]))))
     fact(
         f"Training ratings: {model.item_counts[i]:,} of the row's title, "
         f"{model.item_counts[j]:,} of the column's."

@@ -40,6 +40,7 @@ def computed(store: Store, config: ExperimentConfig, label: str = "") -> Run:
 def opened(page: str, **query: str) -> AppTest:
     """A page as a link opens it."""
     at = AppTest.from_file(APP, default_timeout=60)
+    at.session_state["explorer.entered"] = True  # or the page would restart through app.py
     for name, value in query.items():
         at.query_params[name] = value
     return at.switch_page(page).run()

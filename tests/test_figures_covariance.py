@@ -126,12 +126,12 @@ def test_describe_heatmap_names_the_extremes(some):
 
 def test_pair_sentences_state_the_regression(model):
     block = model.gaussian.covariance.submatrix(np.array([2, 5]), np.array([2, 5]))
-    sentences = taste_figures.pair_sentences(model, 2, 5, partial=0.01)
-    assert f"{abs(block[0, 1] / block[0, 0]):.2f}" in sentences[0]
-    assert model.title(2) in sentences[0]
-    assert "hardly any" in sentences[1]
-    assert "of their own" in taste_figures.pair_sentences(model, 2, 5, partial=-0.3)[1]
-    assert "variance" in taste_figures.pair_sentences(model, 2, 2)[0]
+    sentence = taste_figures.pair_sentence(model, 2, 5)
+    assert f"{abs(block[0, 1] / block[0, 0]):.2f}" in sentence
+    assert model.title(2) in sentence
+    assert "variance" in taste_figures.pair_sentence(model, 2, 2)
+    assert "hardly any" in taste_figures.partial_sentence(0.01)
+    assert "of their own" in taste_figures.partial_sentence(-0.3)
 
 
 def test_neighbours_figure_and_its_words(model):

@@ -142,9 +142,9 @@ def test_a_pair_can_be_chosen_without_the_mouse(ids):
     assert "The variance of" in texts(at)
     at = at.selectbox(key="pair_column").select(options[5]).run()
     assert "Nothing else known" in texts(at)
-    assert "partial correlation" in texts(at)
-    labels = [metric.label for metric in at.metric]
-    assert labels == ["Correlation", "Covariance", "Partial corr.", "Rated both"]
+    assert [metric.label for metric in at.metric] == ["Correlation", "Covariance", "Both"]
+    at = at.toggle(key="pair_partial").set_value(True).run()
+    assert "held fixed, their partial correlation is" in texts(at)
 
 
 def test_neighbours_of_a_linked_title(ids):

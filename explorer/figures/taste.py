@@ -16,35 +16,34 @@ from gmc_core.model import GaussianModel
 from gmc_core.taste import Spectrum, TasteAxis, VarianceProfile
 
 
-def pair_sentences(model: GaussianModel, i: int, j: int, partial: float | None = None) -> list[str]:
-    """What Σ says of two items, as plain sentences.
-
-    partial : their partial correlation, if it is known.
-    """
+def pair_sentence(model: GaussianModel, i: int, j: int) -> str:
+    """What Σ says of two items: the regression of the one on the other, in words."""
     first, second = model.title(i), model.title(j)
     block = model.gaussian.covariance.submatrix(np.array([i, j]), np.array([i, j]))
     mean = model.gaussian.mean
     if i == j:
-        return [
+        return (
             f"The variance of “{first}” is {block[0, 0]:.3f}: around its mean of {mean[i]:.2f}, "
             f"users differ with a standard deviation of {np.sqrt(block[0, 0]):.2f} ratings."
-        ]
+        )
     slope = block[0, 1] / block[0, 0] if block[0, 0] > 0 else float("nan")
     where = "above" if slope >= 0 else "below"
-    sentences = [
+    return (
         f"Nothing else known, a user who rates “{first}” one rating above its mean "
         f"({mean[i]:.2f}) is expected to rate “{second}” {abs(slope):.2f} {where} its mean "
         f"({mean[j]:.2f})."
-    ]
-    if partial is not None:
-        rest = "a link of their own, which no other title explains"
-        if abs(partial) < 0.05:
-            rest = "hardly any link is left, it runs through the others"
-        sentences.append(
-            "With the ratings of all other titles held fixed, their partial correlation is "
-            f"{partial:.3f}: {rest}."
-        )
-    return sentences
+    )
+
+
+def partial_sentence(partial: float) -> str:
+    """What a partial correlation means."""
+    rest = "a link of their own, which no other title explains"
+    if abs(partial) < 0.05:
+        rest = "hardly any link is left, it runs through the others"
+    return (
+        "With the ratings of all other titles held fixed, their partial correlation is "
+        f"{partial:.3f}: {rest}."
+    )
 
 
 def neighbours_figure(found: Sequence[Neighbour], *, dark: bool = False) -> go.Figure:

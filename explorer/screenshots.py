@@ -7,15 +7,22 @@ the pages have something to show.
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from explorer.serving import CHROMIUM, CHROMIUM_ARGUMENTS, serve
+from gmc_core.experiment import ExperimentConfig
+from gmc_core.filters import Filter
+from gmc_core.settings import FitSettings
+from gmc_core.store import Store
+from gmc_core.sweeps import SweepConfig, submit_sweep
+from gmc_core.worker import work
 
 PAGES = ("", "data", "fit", "sensitivity", "covariance", "recommend", "runs", "results")
+EPSILONS = (0.03, 0.1, 0.3, 1.0, 3.0)
 THEMES = ("light", "dark")
 SIZE = {"width": 1366, "height": 768}
 READY_MS = 40_000
@@ -38,21 +45,31 @@ def settle(page: Any) -> None:
     page.wait_for_timeout(SETTLE_MS)
 
 
-def fit_sample(home: Path, cache: Path, iterations: int) -> str | None:
-    """Fit the sample into the store at ``home``; the run's id, None if that failed."""
-    import os
-    import subprocess
+def fill(home: Path, items: int) -> dict[str, str]:
+    """Fit the sample's ``items`` most rated titles, and a small grid of ε, into a store.
 
-    environment = {**os.environ, "GMC_HOME": str(home), "GMC_CACHE": str(cache)}
-    command = [sys.executable, "-m", "gmc_core", "fit", "sample", "--iterations", str(iterations)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        print(f"The sample could not be fitted: {done.stderr[-500:]}", file=sys.stderr)
-    return None
+    Returns the URL parameters of each page that shows a run.
+    """
+    base = ExperimentConfig(filter=Filter(max_items=items), repetitions=3)
+    small = replace(base, filter=Filter(max_items=items // 4), repetitions=1)
+    with Store(home) as store:
+        run = store.submit(base, label="The paper's settings")
+        grid = SweepConfig(
+            replace(small, fit=FitSettings(iterations=8)), EPSILONS, (4, 8), seeds=(0, 1, 2)
+        )
+        sweep = submit_sweep(store, grid, label="A grid of ε")
+        work(store, idle_seconds=0, polite=False)
+    shown = {name: f"?run={run.id}" for name in ("fit", "covariance", "recommend")}
+    return {**shown, "sensitivity": f"?sweep={sweep.id}"}
 
 
 def take(
-    url: str, target: Path, pages: Sequence[str], themes: Sequence[str], query: str, whole: bool
+    url: str,
+    target: Path,
+    pages: Sequence[str],
+    themes: Sequence[str],
+    query: Mapping[str, str],
+    whole: bool,
 ) -> list[Path]:
     """Save one picture a page and theme; returns the files."""
     from playwright.sync_api import sync_playwright
@@ -68,7 +85,7 @@ def take(
             context = browser.new_context(viewport=SIZE, color_scheme=theme)
             page = context.new_page()
             for name in pages:
-                open_page(page, f"{url}/{name}{query}")
+                open_page(page, f"{url}/{name}{query.get(name, '')}")
                 if whole:
                     _grow(page)
                 file = target / f"{name or 'home'}-{theme}.png"
@@ -93,17 +110,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("out", type=Path, help="folder for the pictures")
     parser.add_argument("--pages", nargs="*", default=PAGES, help="names; home is ''")
     parser.add_argument("--themes", nargs="*", default=THEMES, choices=THEMES)
-    parser.add_argument("--query", default="", help="added to each address, such as '?data=ml-1m'")
+    parser.add_argument("--items", type=int, default=400, help="titles in the fit")
     parser.add_argument("--whole", action="store_true", help="the whole page, not one screen")
     parser.add_argument("--no-fit", action="store_true", help="leave the run store empty")
     chosen = parser.parse_args(arguments)
+    pages = ["" if name == "home" else name for name in chosen.pages]
     with tempfile.TemporaryDirectory() as folder:
         home, cache = Path(folder) / "home", Path(folder) / "cache"
+        query = {} if chosen.no_fit else fill(home, chosen.items)
         with serve(home, cache) as url:
-            if not chosen.no_fit:
-                fit_sample(home, cache, 4)
-            pages = ["" if name == "home" else name for name in chosen.pages]
-            for file in take(url, chosen.out, pages, chosen.themes, chosen.query, chosen.whole):
+            for file in take(url, chosen.out, pages, chosen.themes, query, chosen.whole):
                 print(file)
 
 

@@ -99,19 +99,15 @@ def runs_card() -> None:
     with st.container(border=True, gap="xsmall"):
         for run in runs:
             with st.container(horizontal=True, vertical_alignment="center"):
+                sweep = run.kind == "sweep"
                 st.page_link(
-                    page_of(run),
+                    "pages/sensitivity.py" if sweep else "pages/fit.py",
                     label=escape(context.run_label(run)),
-                    icon=":material/show_chart:",
-                    query_params={"run": run.id},
+                    icon=":material/tune:" if sweep else ":material/show_chart:",
+                    query_params={"sweep" if sweep else "run": run.id},
                 )
                 st.caption(context.run_summary(run))
     st.page_link("pages/runs.py", label="All runs", icon=":material/list_alt:")
-
-
-def page_of(run: Run) -> str:
-    """The page that shows a run."""
-    return "pages/sensitivity.py" if run.kind == "sweep" else "pages/fit.py"
 
 
 # Layout ------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from gmc_core import cli, readers
-from gmc_core.cli import arguments, fit, main, progress
+from gmc_core.cli import fit, main, progress, reading
 from gmc_core.errors import NumericalError
 from gmc_core.experiment import Experiment
 from gmc_core.model_file import load_model
@@ -89,8 +89,8 @@ def test_help_imports_nothing_slow():
 
 
 def test_lists_are_those_of_the_readers():
-    assert arguments.FORMATS == readers.FORMATS
-    assert arguments.POLICIES == readers.POLICIES
+    assert reading.FORMATS == readers.FORMATS
+    assert reading.POLICIES == readers.POLICIES
 
 
 @pytest.mark.parametrize(

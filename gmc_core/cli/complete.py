@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from gmc_core.cli.arguments import SEPARATORS, number, whole
 from gmc_core.cli.output import check_output, note, table
 from gmc_core.cli.parser import add_command
+from gmc_core.cli.reading import SEPARATORS
+from gmc_core.cli.values import number, whole
 from gmc_core.errors import ConfigError
 
 EXAMPLES = """\

@@ -6,9 +6,9 @@ import argparse
 import sys
 from typing import Any
 
-from gmc_core.cli.arguments import add_reading_arguments, reading_from_arguments
 from gmc_core.cli.output import check_output, note, size, table, write_json
 from gmc_core.cli.parser import add_command
+from gmc_core.cli.reading import add_reading_arguments, reading_from_arguments
 
 EXAMPLES = """\
   gmc data list

@@ -7,12 +7,9 @@ import csv
 import sys
 from typing import Any
 
-from gmc_core.cli.arguments import (
-    add_reading_arguments,
-    reading_from_arguments,
-)
 from gmc_core.cli.output import check_output, note
 from gmc_core.cli.parser import add_command
+from gmc_core.cli.reading import add_reading_arguments, reading_from_arguments
 from gmc_core.errors import ConfigError
 
 EXAMPLES = """\

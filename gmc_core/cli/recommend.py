@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from gmc_core.cli.arguments import whole
 from gmc_core.cli.output import check_output, note, table, write_json
 from gmc_core.cli.parser import add_command
+from gmc_core.cli.values import whole
 from gmc_core.errors import ConfigError
 
 if TYPE_CHECKING:

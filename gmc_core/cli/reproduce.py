@@ -5,14 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from gmc_core.cli.arguments import (
-    add_resource_arguments,
-    memory_limit_from_arguments,
-    number,
-    whole,
-)
+from gmc_core.cli.arguments import add_resource_arguments, memory_limit_from_arguments
 from gmc_core.cli.output import check_output, duration, figure, note, table, write_json
 from gmc_core.cli.parser import add_command
+from gmc_core.cli.values import number, whole
 from gmc_core.errors import ConfigError
 
 if TYPE_CHECKING:

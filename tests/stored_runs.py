@@ -126,6 +126,7 @@ def use_folders(tmp_path: Path, monkeypatch: Any) -> list[Store]:
 def opened(page: str, **query: str) -> AppTest:
     """A page as its URL opens it."""
     at = AppTest.from_file(APP, default_timeout=60)
+    at.session_state["explorer.entered"] = True  # as app.py does, which is not run first here
     for name, value in query.items():
         at.query_params[name] = value
     return at.switch_page(f"pages/{page}.py").run()

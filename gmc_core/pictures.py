@@ -191,14 +191,12 @@ class Painter:
 
         def rows(piece: tuple[int, tuple[int, int]], sums: npt.NDArray[np.floating]) -> None:
             order, span = piece
-            _pool(
-                *span, flat, weights, items[order], starts, lanes, sums, *out[2 * order :][:2]
-            )
+            _pool(*span, flat, weights, items[order], starts, lanes, sums, *out[2 * order :][:2])
 
         # The first bins have the longest way to the right edge: small pieces even it out.
         pieces = [(order, span) for span in spans(self.bins, 16) for order in range(len(items))]
         self.team.run(rows, pieces, lambda: np.empty((2, size), matrix.dtype))
-        return out + np.triu(out, 1).swapaxes(1, 2)
+        return out
 
     def _factored(
         self, covariance: FactoredCovariance, inverse_sd: npt.NDArray[np.float64]
@@ -249,7 +247,7 @@ def picture(model: GaussianModel, bins: int = BINS) -> Picture:
 
 @njit(nogil=True, cache=True)
 def _pool(first, last, flat, weights, items, starts, lanes, sums, plain, scaled):  # type: ignore[no-untyped-def]
-    """Rows first..last of the pooled Σ, at and right of the diagonal.
+    """Rows first..last of the pooled Σ from the diagonal on, and their mirror image.
 
     The rows of Σ that belong to one bin are added from left to right, all at once:
     they are few, come from memory in order, and their sum stays in registers.
@@ -287,3 +285,4 @@ def _pool(first, last, flat, weights, items, starts, lanes, sums, plain, scaled)
                 total += row[items[k]]
                 scaled_total += np.float64(weighted[items[k]]) * weights[items[k]]
             plain[b, c], scaled[b, c] = total, scaled_total
+            plain[c, b], scaled[c, b] = total, scaled_total

@@ -133,6 +133,15 @@ class Claim:
         assert key is not None
         with self._mine() as database:
             self._update(database, data=json.dumps(data), data_sha256=data["sha256"], key=key)
+            # A sweep learns from its children, which share data and machine.
+            database.execute(
+                "UPDATE runs SET data = ?, data_sha256 = ?, machine = ?, version = ?, "
+                "started = coalesce(started, ?) WHERE id = ?",
+                (
+                    json.dumps(data), data["sha256"], json.dumps(machine()), package_version(),
+                    time.time(), self.run.parent,
+                ),
+            )  # fmt: skip
             self.store.remember_data(source_of(self.run.config), data)
         return key
 
@@ -232,6 +241,9 @@ class Claim:
                 database, state=state, message=message, worker=None, cancel=0, ended=time.time(),
                 disk=disk, **values,
             )  # fmt: skip
+            database.execute(
+                "UPDATE runs SET ended = ? WHERE id = ?", (time.time(), self.run.parent)
+            )
             if message:
                 level = "error" if state == "failed" else "info"
                 self.store.say(self.run.id, message, level=level)

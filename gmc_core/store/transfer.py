@@ -114,7 +114,9 @@ def csv_of(store: Store, run: Run) -> str:
 
 def safe_cell(value: Any) -> Any:
     """Text that begins like a formula gets an apostrophe, as spreadsheets want it."""
-    if isinstance(value, str) and value.lstrip()[:1] in ("=", "+", "-", "@", "\t", "\r"):
+    if isinstance(value, str) and (
+        value.startswith(("\t", "\r")) or value.lstrip().startswith(("=", "+", "-", "@"))
+    ):
         return "'" + value
     return value
 

@@ -1,0 +1,186 @@
+"""Export and import, the report, and the command that repeats a run."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import shlex
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from store_workers import figures, small
+
+from gmc_core.cli import build_parser
+from gmc_core.cli.arguments import config_from_arguments
+from gmc_core.experiment import ExperimentConfig
+from gmc_core.filters import Filter
+from gmc_core.settings import FitSettings
+from gmc_core.store import Run, Store, StoreError
+from gmc_core.store.command import arguments_of
+from gmc_core.store.transfer import safe_cell
+from gmc_core.sweeps import SweepConfig, submit_sweep, sweep_results
+from gmc_core.worker import work
+
+NASTY = '=HYPERLINK("x")<script>alert(1)</script>&"'
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    store = Store(tmp_path_factory.mktemp("store"))
+    config = replace(small(iterations=3), repetitions=2)
+    store.annotate(store.submit(config, label=NASTY).id, NASTY)
+    submit_sweep(store, SweepConfig(small(), (0.1, 1.0), (1, 2), (0, 1)), label=NASTY)
+    work(store, idle_seconds=0, polite=False)
+    return store
+
+
+@pytest.fixture
+def run(store: Store) -> Run:
+    return next(run for run in store.runs() if run.kind == "run")
+
+
+@pytest.fixture
+def sweep(store: Store) -> Run:
+    return next(run for run in store.runs() if run.kind == "sweep")
+
+
+def test_zip_round_trip(store: Store, run: Run, tmp_path: Path) -> None:
+    store.export(run.id, tmp_path / "run.zip")
+    other = Store(tmp_path / "other")
+    taken = other.import_run(tmp_path / "run.zip")
+    assert taken.id != run.id
+    assert figures(other, taken.id) == figures(store, run.id)
+    same = ("id", "disk_bytes")
+    assert {k: v for k, v in taken.as_dict().items() if k not in same} == {
+        k: v for k, v in run.as_dict().items() if k not in same
+    }
+    assert taken.disk_bytes == run.disk_bytes
+    assert other.pictures(taken.id) == store.pictures(run.id)
+    assert np.array_equal(other.model(taken.id).gaussian.mean, store.model(run.id).gaussian.mean)
+    # It counts as the same run there, once the data have been seen to be the same.
+    new = other.submit(run.config)
+    work(other, idle_seconds=0, polite=False)
+    assert f"identical run {taken.id}" in other.run(new.id).message
+    assert other.submit(run.config).id in (taken.id, new.id)
+
+
+def test_a_sweep_travels_with_its_children(store: Store, sweep: Run, tmp_path: Path) -> None:
+    store.export(sweep.id, tmp_path / "sweep.zip")
+    other = Store(tmp_path / "other")
+    taken = other.import_run(tmp_path / "sweep.zip")
+    assert taken.state == "finished"
+    drop = ["run"]
+    assert (
+        sweep_results(other, taken.id)
+        .drop(columns=drop)
+        .equals(sweep_results(store, sweep.id).drop(columns=drop))
+    )
+
+
+def test_json_and_import_without_files(store: Store, run: Run, tmp_path: Path) -> None:
+    store.export(run.id, tmp_path / "run.json")
+    content = json.loads((tmp_path / "run.json").read_text())
+    assert len(content["repetitions"]) == 2
+    assert [len(r["records"]) for r in content["repetitions"]] == [3, 3]
+    assert content["summary"]["nmae"] == run.summary["nmae"]  # type: ignore[index]
+    assert content["command"] == store.command(run.id)
+    other = Store(tmp_path / "other")
+    taken = other.import_run(tmp_path / "run.json")
+    assert other.records(taken.id) == store.records(run.id)
+    assert other.model_path(taken.id) is None
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b'{"export_version": 1}', b"PK\x03\x04x"])
+def test_foreign_files_are_refused_and_leave_nothing(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x.zip").write_bytes(content)
+    store = Store(tmp_path / "store")
+    with pytest.raises(StoreError):
+        store.import_run(tmp_path / "x.zip")
+    with pytest.raises(StoreError):
+        store.import_run(tmp_path / "missing.zip")
+    assert store.runs() == []
+
+
+def test_an_import_writes_only_files_of_a_run(store: Store, run: Run, tmp_path: Path) -> None:
+    store.export(run.id, tmp_path / "run.zip")
+    with zipfile.ZipFile(tmp_path / "run.zip", "a") as archive:
+        for name in (
+            "../../evil", f"{run.id}/../../evil.npz", f"{run.id}/evil.sh", "/tmp/evil.npz",
+            f"{run.id}/picture-../../x.npz", f"{run.id}/sub/model.npz",
+        ):  # fmt: skip
+            archive.writestr(name, "evil")
+    other = Store(tmp_path / "other")
+    taken = other.import_run(tmp_path / "run.zip")
+    names = {path.name for path in tmp_path.rglob("*") if path.is_file()}
+    assert not [name for name in names if "evil" in name or name == "x.npz"]
+    assert {path.name for path in other.folder(taken.id).iterdir()} == {
+        path.name for path in store.folder(run.id).iterdir()
+    }
+
+
+def test_csv_is_safe_in_a_spreadsheet(store: Store, run: Run, sweep: Run, tmp_path: Path) -> None:
+    store.export(run.id, tmp_path / "run.csv")
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "run.csv").read_text())))
+    assert len(rows) == 6
+    assert rows[0]["label"] == "'" + NASTY
+    records = store.records(run.id)
+    assert float(rows[-1]["nmae"]) == records[-1][1].nmae
+    assert float(rows[0]["log_likelihood"]) == records[0][1].log_likelihood
+    store.export(sweep.id, tmp_path / "sweep.csv")
+    assert len((tmp_path / "sweep.csv").read_text().splitlines()) == 9
+    assert [safe_cell(v) for v in ("=1", " +1", "-1", "@x", "\tx", "x=1", -1.5, None)] == [
+        "'=1", "' +1", "'-1", "'@x", "'\tx", "x=1", -1.5, None,
+    ]  # fmt: skip
+
+
+def test_html_is_self_contained_and_escaped(
+    store: Store, run: Run, sweep: Run, tmp_path: Path
+) -> None:
+    for one in (run, sweep):
+        text = store.export(one.id, tmp_path / "r.html").read_text()
+        assert "<script" not in text
+        assert "&lt;script&gt;" in text
+        assert not re.search(r"(src|href|url)\s*[=(]|https?://|@import", text)
+        assert "<svg" in text and "polyline" in text
+        assert "NMAE" in text and "GroupLens" in text and "fit.epsilon" in text
+        assert "nan" not in re.sub(r"<[^>]*>", "", text).lower().split()
+
+
+CONFIGS = [
+    ExperimentConfig(),
+    ExperimentConfig(
+        data="/a folder/my 'ratings'.csv", reading={
+            "format": "delimited", "separator": "\t", "header": False, "decimal": ",",
+            "encoding": "cp1252", "user": 0, "item": 1, "rating": 3, "low": -10.0, "high": 10.0,
+            "step": 0.5, "duplicates": "mean",
+        },
+        protocol="strong", weak_users=10, strong_users=3, seed=7, repetitions=3,
+        filter=Filter(0, 1, 500),
+        fit=FitSettings(epsilon=1e-7, iterations=0, noise=0.25, initial=-2.5, dtype="float32",
+                        objective=True),
+    ),
+    ExperimentConfig(protocol="none", fit=FitSettings(epsilon=0.1 + 0.2, signals="columns")),
+    ExperimentConfig(fit=FitSettings(signals="blocks", block=(4, 9), noise="/x/noise.npy")),
+    ExperimentConfig(data="", protocol="pair", train_file="/a b/train.csv", test_file="/t.csv"),
+    ExperimentConfig(data="x.csv", reading={"user": "who", "item": "what", "header": True}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_the_command_gives_the_same_configuration(config: ExperimentConfig) -> None:
+    words = shlex.split("fit " + shlex.join(arguments_of(config)))
+    assert config_from_arguments(build_parser().parse_args(words)) == config
+
+
+def test_the_command_of_a_sweep(store: Store, sweep: Run) -> None:
+    words = shlex.split(store.command(sweep.id))
+    args = build_parser().parse_args(words[3:])
+    assert (args.epsilon, args.iterations, args.seeds) == ((0.1, 1.0), (1, 2), (0, 1))
+    base = config_from_arguments(args, epsilon=args.epsilon[0], iterations=2)
+    made = SweepConfig(base, args.epsilon, args.iterations, args.seeds)
+    assert made.children() == SweepConfig.of(sweep).children()

@@ -53,6 +53,24 @@ class Estimates:
         return -0.5 * float(self.quadratic.sum() + self.log_det.sum() + constant)
 
 
+def read_only(array: np.ndarray) -> np.ndarray:
+    """A view that cannot be written.
+
+    Compiled functions are made once per type, and read-only arrays are a type of
+    their own: with all inputs read-only there is one version to compile.
+    """
+    view = array.view()
+    view.setflags(write=False)
+    return view
+
+
+def compressed(
+    signals: Signals, weights: npt.NDArray[np.floating]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The weights as a sparse matrix A (M × N) for compiled functions."""
+    return read_only(signals.indptr), read_only(signals.indices), read_only(weights)
+
+
 def e_step(signals: Signals, gaussian: Gaussian, noise: Noise, team: Team) -> Estimates:
     """MAP estimates of all signals under ``gaussian``.
 
@@ -76,13 +94,19 @@ def solve_systems(
     """Solve (Σ[o, o] + Σ_w[o, o]) a = values - μ[o] for all signals, heavy ones first."""
     covariance = gaussian.covariance
     dtype = covariance.dtype
-    weights = np.zeros(len(values), dtype)
-    forms = np.zeros((signals.count, 2))
-    noise_array = noise.array.astype(dtype)
+    systems = solve.Systems(
+        indptr=read_only(signals.indptr),
+        indices=read_only(signals.indices),
+        values=read_only(values),
+        mean=read_only(gaussian.mean),
+        noise=read_only(noise.array.astype(dtype)),
+        kind=noise.kind,
+        weights=np.zeros(len(values), dtype),
+        forms=np.zeros((signals.count, 2)),
+    )
     flags, scalars = lapack.letters(), np.array([1, -1, 0], dtype)
-    system = (signals.indptr, signals.indices, values, gaussian.mean)
-    output = (noise_array, noise.kind, weights, forms)
-    sizes = signals.sizes[signals.heavy_first]
+    order = signals.heavy_first
+    sizes = signals.sizes[order]
     largest = int(sizes[0]) if len(sizes) else 0
 
     def check(failed: int) -> None:
@@ -94,43 +118,39 @@ def solve_systems(
             )
 
     if isinstance(covariance, FactoredCovariance):
-        factor, epsilon = covariance.factor, dtype.type(covariance.epsilon)
+        factor, epsilon = read_only(covariance.factor), dtype.type(covariance.epsilon)
         rank = factor.shape[1]
 
         def factored(batch: npt.NDArray[np.int64], space: tuple[np.ndarray, np.ndarray]) -> None:
-            check(
-                solve.solve_factored(
-                    batch, *system, factor, epsilon, *output, *space, flags, scalars
-                )
-            )
+            check(solve.solve_factored(batch, systems, factor, epsilon, *space, flags, scalars))
 
         team.run(
             factored,
-            _pieces(signals.heavy_first, sizes, lambda n: n**3 / 3 + rank * n**2),
+            _pieces(order, sizes, lambda n: n**3 / 3 + rank * n**2),
             lambda: (np.empty(largest**2, dtype), np.empty(largest * rank, dtype)),
         )
     else:
-        matrix = covariance.matrix
+        matrix = read_only(covariance.matrix)
         lanes = lanes_of(dtype.itemsize)
-        limit = solve.LANE_LIMIT
-        split = int(np.searchsorted(-sizes, -limit))
-        large = _pieces(signals.heavy_first[:split], sizes[:split], lambda n: n**3 / 3)
-        small = _pieces(signals.heavy_first[split:], sizes[split:], lambda n: n**3 / 3, lanes)
+        split = int(np.searchsorted(-sizes, -solve.LANE_LIMIT))
+        large = _pieces(order[:split], sizes[:split], lambda n: n**3 / 3)
+        small = _pieces(order[split:], sizes[split:], lambda n: n**3 / 3, lanes)
         widest = int(sizes[split]) + 1 if split < len(sizes) else 0
 
         def dense(piece: tuple[bool, npt.NDArray[np.int64]], space: np.ndarray) -> None:
             in_lanes, batch = piece
             if in_lanes:
-                check(solve.solve_lanes(batch, *system, matrix, *output, space, lanes))
+                check(solve.solve_lanes(batch, systems, matrix, space, lanes))
             else:
-                check(solve.solve_large(batch, *system, matrix, *output, space, flags, scalars))
+                check(solve.solve_large(batch, systems, matrix, space, flags, scalars))
 
         team.run(
             dense,
             [(False, batch) for batch in large] + [(True, batch) for batch in small],
             lambda: np.empty(max(largest**2 if split else 0, lanes * widest * (widest + 2)), dtype),
         )
-    return Estimates(weights, forms[:, 0].copy(), forms[:, 1].copy())
+    forms = systems.forms
+    return Estimates(systems.weights, forms[:, 0].copy(), forms[:, 1].copy())
 
 
 def _pieces(order, sizes, flops, multiple=1):  # type: ignore[no-untyped-def]
@@ -187,8 +207,8 @@ def predict_pairs(
 
         def some(span: tuple[int, int], _: None) -> None:
             pair_products(
-                *span, pair_signals, pair_coordinates, signals.indptr, signals.indices, weights,
-                covariance.matrix, products,
+                *span, read_only(pair_signals), read_only(pair_coordinates),
+                *compressed(signals, weights), read_only(covariance.matrix), products,
             )  # fmt: skip
 
         team.run(some, spans(len(result), 256), lambda: None)
@@ -219,7 +239,7 @@ def deviations(
 
     def tile(columns: tuple[int, int], space: np.ndarray) -> None:
         sparse_times_symmetric(
-            start, stop, signals.indptr, signals.indices, weights, matrix, columns[0],
+            start, stop, *compressed(signals, weights), read_only(matrix), columns[0],
             lanes, space, out,
         )  # fmt: skip
 

@@ -17,7 +17,7 @@ from scipy import sparse
 from scipy.linalg import blas
 
 from gmc_core.covariance import DenseCovariance, FactoredCovariance
-from gmc_core.estep import deviations
+from gmc_core.estep import compressed, deviations, read_only
 from gmc_core.gaussian import Gaussian
 from gmc_core.linalg import products
 from gmc_core.linalg.threads import Team, spans
@@ -25,6 +25,7 @@ from gmc_core.signals import Signals
 
 Form = Literal["product", "congruence", "factor"]
 FORMS: tuple[Form, ...] = ("product", "congruence", "factor")
+
 
 def form_flops(sizes: npt.NDArray[np.integer], dimension: int) -> dict[Form, float]:
     """Flops of one iteration beyond the solves, for each exact form.
@@ -100,9 +101,10 @@ def _outer_sum(
     size = signals.dimension
     out = np.zeros((size, size), weights.dtype)
     scale = weights.dtype.type(1 / signals.count)
+    _, indices, values = compressed(signals, weights)
 
     def rows(span: tuple[int, int], _: None) -> None:
-        products.outer_sum(*span, *signals.by_coordinate, signals.indices, weights, scale, out)
+        products.outer_sum(*span, *signals.by_coordinate, indices, values, scale, out)
 
     team.run(rows, spans(size, 16), lambda: None)
     return out
@@ -162,10 +164,10 @@ def _finish(
     """Second moment to covariance in place, both triangles; the relative change."""
     pieces = spans(len(moment), products.BLOCK)
     sums = np.zeros((len(pieces), 2))
+    reference = read_only(moment if old is None else old)
 
     def rows(piece: tuple[int, tuple[int, int]], _: None) -> None:
         index, span = piece
-        reference = moment if old is None else old
         sums[index] = products.finish_rows(*span, shift, epsilon, moment, reference)
 
     # Long rows first: the triangle's last rows hold the most entries.

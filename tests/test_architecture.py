@@ -87,7 +87,7 @@ def test_layers_import_only_what_lies_below(path):
     }
     if name in ALLOWED:
         assert used <= ALLOWED[name] | {name}
-    elif name not in ("cli", "store", "worker", "sweeps", "report_html", "__main__"):
+    elif name not in ("cli", "store", "worker", "sweeps", "reproduction", "report_html", "__main__"):
         assert not used & {"cli", "store", "worker", "sweeps"}, "the model knows of no runs"
 
 

@@ -9,6 +9,8 @@ sub-matrix exists only in a workspace that stays in cache.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
@@ -27,65 +29,69 @@ from gmc_core.linalg.vectors import (
 LANE_LIMIT = 256
 
 
+class Systems(NamedTuple):
+    """The systems of all M signals, and where their answers go.
+
+    indptr, indices : observed coordinates (CSR, rising in each signal).
+    values, mean : (nnz,) y and (N,) μ, float64; the right-hand side is y - μ[o].
+    noise, kind : Σ_w, see :class:`gmc_core.noise.Noise`.
+    weights : (nnz,) the a's, written.
+    forms : (M, 2) rᵀ K⁻¹ r and log|K| of each signal, written.
+    """
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
+    mean: np.ndarray
+    noise: np.ndarray
+    kind: int
+    weights: np.ndarray
+    forms: np.ndarray
+
+
 @njit(nogil=True, cache=True)
-def _variance(noise, kind, coordinate):  # type: ignore[no-untyped-def]
+def _variance(systems, coordinate):  # type: ignore[no-untyped-def]
     """Diagonal entry of Σ_w: kind 1 has one variance, kind 2 one per coordinate."""
-    return noise[0, 0] if kind == 1 else noise[0, coordinate]
+    return systems.noise[0, 0] if systems.kind == 1 else systems.noise[0, coordinate]
 
 
 @njit(nogil=True, cache=True)
-def _add_noise(work, n, observed, noise, kind):  # type: ignore[no-untyped-def]
-    """K += Σ_w[o, o], lower triangle of the flat n × n matrix in ``work``."""
-    if kind == 3:
+def _solve_one(systems, signal, work, flags, integers, scalars):  # type: ignore[no-untyped-def]
+    """Add Σ_w[o, o] to Σ[o, o] in ``work``, solve, and write the signal's answers.
+
+    False if the matrix is not positive definite.
+    """
+    first, last = systems.indptr[signal], systems.indptr[signal + 1]
+    n = last - first
+    observed, values = systems.indices[first:last], systems.values[first:last]
+    answer, mean = systems.weights[first:last], systems.mean
+    if systems.kind == 3:
         for i in range(n):
             for j in range(i + 1):
-                work[i * n + j] += noise[observed[i], observed[j]]
-    elif kind > 0:
+                work[i * n + j] += systems.noise[observed[i], observed[j]]
+    elif systems.kind > 0:
         for i in range(n):
-            work[i * n + i] += _variance(noise, kind, observed[i])
-
-
-@njit(nogil=True, cache=True)
-def _solve_one(work, n, observed, values, mean, answer, flags, integers, scalars):  # type: ignore[no-untyped-def]
-    """Solve the system in ``work``; its quadratic form rᵀa and log|K| (NaN if it failed)."""
+            work[i * n + i] += _variance(systems, observed[i])
     for i in range(n):
         answer[i] = values[i] - mean[observed[i]]
     if cholesky_solve(work, answer, n, flags, integers, scalars) != 0:
-        return np.nan, np.nan
+        return False
     quadratic, log_det = 0.0, 0.0
     for i in range(n):
         quadratic += (values[i] - mean[observed[i]]) * answer[i]
         log_det += 2 * np.log(np.float64(work[i * n + i]))
-    return quadratic, log_det
+    systems.forms[signal, 0], systems.forms[signal, 1] = quadratic, log_det
+    return np.isfinite(quadratic + log_det)
 
 
 @njit(nogil=True, cache=True)
-def solve_large(  # type: ignore[no-untyped-def]
-    batch,
-    indptr,
-    indices,
-    values,
-    mean,
-    covariance,
-    noise,
-    kind,
-    weights,
-    forms,
-    work,
-    flags,
-    scalars,
-):
+def solve_large(batch, systems, covariance, work, flags, scalars):  # type: ignore[no-untyped-def]
     """Solve the systems of the signals in ``batch`` one by one.
 
     Parameters
     ----------
     batch : positions of the signals to solve.
-    indptr, indices : observed coordinates of all signals (CSR, rising in each row).
-    values, mean : (nnz,) y and (N,) μ, float64; the right-hand side is y - μ[o].
     covariance : (N, N), lower triangle read.
-    noise, kind : Σ_w, see :class:`gmc_core.noise.Noise`.
-    weights : (nnz,) the a's, written.
-    forms : (M, 2) rᵀ K⁻¹ r and log|K| of each signal, written.
     work : flat workspace of at least N_i² numbers.
     flags, scalars : see :func:`gmc_core.linalg.lapack.cholesky_solve`.
 
@@ -95,49 +101,20 @@ def solve_large(  # type: ignore[no-untyped-def]
     """
     integers = np.empty(4, np.intc)
     for signal in batch:
-        first, last = indptr[signal], indptr[signal + 1]
-        n = last - first
-        observed = indices[first:last]
+        observed = systems.indices[systems.indptr[signal] : systems.indptr[signal + 1]]
+        n = len(observed)
         for i in range(n):
             row = covariance[observed[i]]
             base = i * n
             for j in range(i + 1):
                 work[base + j] = row[np.uintp(observed[j])]
-        _add_noise(work, n, observed, noise, kind)
-        forms[signal] = _solve_one(
-            work,
-            n,
-            observed,
-            values[first:last],
-            mean,
-            weights[first:last],
-            flags,
-            integers,
-            scalars,
-        )
-        if not np.isfinite(forms[signal, 0] + forms[signal, 1]):
+        if not _solve_one(systems, signal, work, flags, integers, scalars):
             return signal
     return -1
 
 
 @njit(nogil=True, cache=True)
-def solve_factored(  # type: ignore[no-untyped-def]
-    batch,
-    indptr,
-    indices,
-    values,
-    mean,
-    factor,
-    epsilon,
-    noise,
-    kind,
-    weights,
-    forms,
-    work,
-    rows,
-    flags,
-    scalars,
-):
+def solve_factored(batch, systems, factor, epsilon, work, rows, flags, scalars):  # type: ignore[no-untyped-def]
     """As :func:`solve_large` for Σ = factor factorᵀ + ε Id, which is never formed.
 
     ``factor`` is (N, M); ``rows`` a flat workspace of at least N_i · M numbers.
@@ -145,89 +122,71 @@ def solve_factored(  # type: ignore[no-untyped-def]
     integers = np.empty(4, np.intc)
     rank = factor.shape[1]
     for signal in batch:
-        first, last = indptr[signal], indptr[signal + 1]
-        n = last - first
-        observed = indices[first:last]
+        observed = systems.indices[systems.indptr[signal] : systems.indptr[signal + 1]]
+        n = len(observed)
         for i in range(n):
             rows[i * rank : (i + 1) * rank] = factor[observed[i]]
         gram(rows, n, rank, work, flags, integers, scalars)
         for i in range(n):
             work[i * n + i] += epsilon
-        _add_noise(work, n, observed, noise, kind)
-        forms[signal] = _solve_one(
-            work,
-            n,
-            observed,
-            values[first:last],
-            mean,
-            weights[first:last],
-            flags,
-            integers,
-            scalars,
-        )
-        if not np.isfinite(forms[signal, 0] + forms[signal, 1]):
+        if not _solve_one(systems, signal, work, flags, integers, scalars):
             return signal
     return -1
 
 
 @njit(nogil=True, cache=True)
-def solve_lanes(  # type: ignore[no-untyped-def]
-    batches, indptr, indices, values, mean, covariance, noise, kind, weights, forms, work, lanes
-):
+def solve_lanes(signals, systems, covariance, work, lanes):  # type: ignore[no-untyped-def]
     """The same as :func:`solve_large` for small systems, ``lanes`` signals at once.
 
-    Signals of similar N_i should be neighbours in ``batches``: a batch is padded
+    Signals of similar N_i should be neighbours in ``signals``: a batch is padded
     to its largest system with rows of the identity. ``work`` holds at least
     lanes · n (n + 2) numbers, n the largest N_i rounded up to an even number.
     """
-    for start in range(0, len(batches), lanes):
-        batch = batches[start : start + lanes]
+    for start in range(0, len(signals), lanes):
+        batch = signals[start : start + lanes]
         n = 0
         for signal in batch:
-            n = max(n, indptr[signal + 1] - indptr[signal])
+            n = max(n, systems.indptr[signal + 1] - systems.indptr[signal])
         n += n % 2
         right = work[n * n * lanes :]
-        _gather(
-            batch, indptr, indices, values, mean, covariance, noise, kind, work, right, n, lanes
-        )
+        _gather(batch, systems, covariance, work, right, n, lanes)
         _factor_and_solve(work, right, n, lanes)
         for lane in range(len(batch)):
             signal = batch[lane]
-            first, last = indptr[signal], indptr[signal + 1]
+            first, last = systems.indptr[signal], systems.indptr[signal + 1]
             quadratic, log_det = 0.0, 0.0
             for i in range(last - first):
                 answer = right[i * lanes + lane]
-                weights[first + i] = answer
-                quadratic += (values[first + i] - mean[indices[first + i]]) * answer
+                systems.weights[first + i] = answer
+                residual = systems.values[first + i] - systems.mean[systems.indices[first + i]]
+                quadratic += residual * answer
                 log_det -= 2 * np.log(np.float64(work[(i * n + i) * lanes + lane]))
-            forms[signal] = quadratic, log_det
+            systems.forms[signal, 0], systems.forms[signal, 1] = quadratic, log_det
             if not np.isfinite(quadratic + log_det):
                 return signal
     return -1
 
 
 @njit(nogil=True, cache=True)
-def _gather(  # type: ignore[no-untyped-def]
-    batch, indptr, indices, values, mean, covariance, noise, kind, work, right, n, lanes
-):
+def _gather(batch, systems, covariance, work, right, n, lanes):  # type: ignore[no-untyped-def]
     """Entry (i, j) of lane l to work[(i·n + j)·lanes + l]; the same for y - μ[o]."""
     for lane in range(lanes):
         size, first = 0, 0
         if lane < len(batch):
-            first = indptr[batch[lane]]
-            size = indptr[batch[lane] + 1] - first
-        observed = indices[first : first + size]
+            first = systems.indptr[batch[lane]]
+            size = systems.indptr[batch[lane] + 1] - first
+        observed = systems.indices[first : first + size]
         for i in range(size):
             row = covariance[observed[i]]
             at = i * n * lanes + lane
             for j in range(i + 1):
                 work[np.uintp(at + j * lanes)] = row[np.uintp(observed[j])]
-            if kind == 3:
+            if systems.kind == 3:
                 for j in range(i + 1):
-                    work[at + j * lanes] += noise[observed[i], observed[j]]
-            elif kind > 0:
-                work[at + i * lanes] += _variance(noise, kind, observed[i])
-            right[i * lanes + lane] = values[first + i] - mean[observed[i]]
+                    work[at + j * lanes] += systems.noise[observed[i], observed[j]]
+            elif systems.kind > 0:
+                work[at + i * lanes] += _variance(systems, observed[i])
+            right[i * lanes + lane] = systems.values[first + i] - systems.mean[observed[i]]
         for i in range(size, n):
             at = i * n * lanes + lane
             for j in range(i):

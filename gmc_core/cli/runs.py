@@ -154,12 +154,9 @@ def show_run(args: argparse.Namespace) -> None:
         lines = [f"{run.id}  {run.title}", f"{run.state}, {progress(run)}. {run.message}".strip()]
         if run.note:
             lines.append(run.note)
-        if run.state == "running" and run.kind == "run":
-            records = store.records(run.id)
-            if records:
-                each = sum(record.seconds for _, record in records) / len(records)
-                left = run.repetitions * run.iterations - len(records)
-                lines.append(f"about {duration(each * left)} left")
+        left = store.remaining_seconds(run.id)
+        if left is not None:
+            lines.append(f"about {duration(left)} left")
         lines += ["", results_table(store, run), ""]
         for name, values in (("settings", run.config.as_dict()), ("result", run.summary or {})):
             lines += [f"{name}: " + ", ".join(f"{k} {text(v)}" for k, v in flat(values).items())]

@@ -214,7 +214,12 @@ class Claim:
         """One more finished iteration."""
         with self._mine() as database:
             self._insert(database, repetition, record)
-            self._update(database, repetition=repetition, iteration=record.iteration)
+            self._update(
+                database,
+                repetition=repetition,
+                iteration=record.iteration,
+                disk=disk_bytes(self.folder),
+            )
 
     def _insert(
         self, database: sqlite3.Connection, repetition: int, record: IterationRecord

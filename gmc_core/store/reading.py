@@ -103,6 +103,19 @@ class Reading(Database):
             found.setdefault(row["run"], []).append((row["repetition"], record))
         return found
 
+    def remaining_seconds(self, id: str) -> float | None:
+        """Estimated time to the end of a run that is queued or running, None if unknown.
+
+        From its own iterations as soon as there are some, else from the estimated cost.
+        """
+        run = self.run(id)
+        if run.kind == "sweep" or run.ended_for_good:
+            return None
+        seconds = [record.seconds for _, record in self.records(id)]
+        each = sum(seconds) / len(seconds) if seconds else (run.cost or {}).get("seconds")
+        left = run.repetitions * run.iterations - len(seconds)
+        return None if each is None else each * max(left, 0)
+
     def results(self, id: str) -> list[dict[str, Any]]:
         """The finished repetitions, as :meth:`gmc_core.experiment.Repetition.as_dict`."""
         rows = self.rows("SELECT result FROM repetitions WHERE run = ? ORDER BY repetition", id)

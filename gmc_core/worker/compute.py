@@ -41,6 +41,11 @@ PATIENCE_SECONDS = 600.0
 _RETRY_SECONDS = 2.0
 
 
+def worth_a_picture(iteration: int) -> bool:
+    """All iterations while Σ forms, fewer later: a thousand pictures take 600 MB."""
+    return iteration <= 30 or iteration % (10 if iteration <= 300 else 100) == 0
+
+
 class Cache:
     """The data and the split last used: the children of a sweep share them."""
 
@@ -84,6 +89,7 @@ class Computation:
         self.team = Team(should_stop=heart.should_stop)
         self.key = ""
         self.fit: Fit | None = None
+        self.painter: Painter | None = None
         self.repetition = 0
         self.records: list[IterationRecord] = []
         self.results: list[Repetition] = []
@@ -173,13 +179,14 @@ class Computation:
         )
         start = None  # or it would keep the old Σ alive
         self._patiently(lambda: self.claim.start_at(index, self.records, _cost(fit.cost)))
-        painter = self._painter(fit)
+        # Its own team: the picture of a finished iteration is not to be cancelled.
+        self.painter = Painter(picture_orders(fit.model()), team=Team(self.team.size))
         saved = time.monotonic()
         for record in fit.records():
             self.records.append(record)
             last = record.iteration == fit.settings.iterations
-            if self.claim.run.keeps_model or last:
-                self._paint(painter, fit, record.iteration)
+            if last or (self.claim.run.keeps_model and worth_a_picture(record.iteration)):
+                self._paint()
             self._patiently(lambda record=record: self.claim.add_record(index, record))  # type: ignore[misc]
             if not last and time.monotonic() - saved >= self.checkpoint_seconds:
                 self._checkpoint()
@@ -192,17 +199,17 @@ class Computation:
 
     # Files ----------------------------------------------------------------------
 
-    def _painter(self, fit: Fit) -> Painter:
-        # Its own team: the picture of a finished iteration is not to be cancelled.
-        return Painter(picture_orders(fit.model()), team=Team(self.team.size))
-
-    def _paint(self, painter: Painter, fit: Fit, iteration: int) -> None:
-        path = artifacts.picture_path(self.claim.folder, self.repetition, iteration)
-        picture = painter.paint(fit.state.gaussian)
+    def _paint(self) -> None:
+        assert self.fit is not None and self.painter is not None
+        state = self.fit.state
+        path = artifacts.picture_path(self.claim.folder, self.repetition, state.iteration)
+        if path.exists():
+            return
+        picture = self.painter.paint(state.gaussian)
         try:
             write_atomically(path, picture.save, durable=False)
         except StoreError as error:
-            log.warning("No picture of iteration %d: %s", iteration, error)
+            log.warning("No picture of iteration %d: %s", state.iteration, error)
 
     def _checkpoint(self) -> None:
         assert self.fit is not None
@@ -235,6 +242,8 @@ class Computation:
         reached = self.fit.state.iteration if self.fit else 0
         if reached:
             self._checkpoint()
+            if self.claim.run.keeps_model and self.painter is not None:
+                self._paint()
         if self.heart.cancelled:
             self._end("cancelled", "Cancelled.")
         else:

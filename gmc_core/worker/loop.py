@@ -6,8 +6,10 @@ import logging
 import os
 import secrets
 import signal
+import threading
 import time
 from contextlib import suppress
+from typing import Any
 
 from gmc_core.store import Store, StoreError
 from gmc_core.store.queue import Lost, register, retire, take
@@ -53,9 +55,7 @@ def work(
     heart = Heart(store.path, worker)
     cache, taken = Cache(), 0
     last_work = time.monotonic()
-    with suppress(ValueError):  # signals belong to the main thread; tests use others
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: setattr(heart, "ending", True))
+    handlers = _listen(heart)
     try:
         while not heart.ending:
             try:
@@ -87,6 +87,19 @@ def work(
                 time.sleep(min(POLL_SECONDS, max(idle_seconds, 0.01)))
         return taken
     finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
         heart.stop()
         with suppress(StoreError):
             retire(store, worker)
+
+
+def _listen(heart: Heart) -> dict[signal.Signals, Any]:
+    """Make SIGTERM and Ctrl-C end the work in good order; returns the old handlers."""
+    if threading.current_thread() is not threading.main_thread():
+        return {}  # signals belong to the main thread
+
+    def end(*_: object) -> None:
+        heart.ending = True
+
+    return {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}

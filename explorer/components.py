@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import plotly.graph_objects as go
 import streamlit as st
@@ -18,6 +17,7 @@ from explorer.places import home_folder
 from gmc_core.errors import GmcError
 
 LOG_BYTES = 1_000_000
+PAGES = Path(__file__).resolve().parent.parent / "pages"
 
 # What the toolbar of a chart offers; SVG keeps text sharp in a slide.
 _CHART_CONFIG = {
@@ -45,11 +45,11 @@ def _enter_through_app() -> None:
     if "explorer.entered" in st.session_state:
         return
     st.session_state["explorer.entered"] = True
-    here = urlsplit(st.context.url or "").path.rstrip("/").rpartition("/")[2]
-    pages = [st.Page(_nothing, title="Start", default=True)]
-    if here:  # listed, so that it is found again after the restart
-        pages.append(st.Page(_nothing, title=here, url_path=here))
-    st.navigation(pages, position="hidden")
+    # Every page is listed, so that the one in the URL is found again after the restart.
+    names = [file.stem for file in PAGES.glob("*.py") if file.stem != "home"]
+    pages = [st.Page(_nothing, title=name, url_path=name) for name in names]
+    home = st.Page(_nothing, title="home", default=True)
+    st.navigation([home, *pages], position="hidden")
     st.rerun()
 
 

@@ -31,6 +31,7 @@ from gmc_core.splits import Split
 from gmc_core.store import Run, Store
 
 _STATE = "explorer.selection"
+LARGEST_COUNT = 2**31 - 1  # also of a seed; every widget can show it
 
 # The choices of the start page's button: the embedded sample under the paper's protocol.
 SAMPLE: dict[str, Any] = {
@@ -70,7 +71,7 @@ class Selection:
 
 def _count(text: str) -> int:
     value = int(text)
-    if not 0 <= value < 2**63:
+    if not 0 <= value <= LARGEST_COUNT:
         raise ValueError(text)
     return value
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from explorer import context, own_file, sources
 from explorer.components import escape, fact, guard
@@ -161,7 +163,7 @@ def _own() -> None:
     with right:
         fact("Known layouts are recognised; for other tables you choose the columns next.")
     if upload is not None:
-        path = sources.keep_upload(upload.name, upload.getvalue())
+        path = _kept(upload)
     elif typed and typed.strip():
         path = own_file.clean_path(typed)
     else:
@@ -171,6 +173,15 @@ def _own() -> None:
         _known(found)
     else:
         _table(found, found.preview)
+
+
+def _kept(upload: UploadedFile) -> Path:
+    """Where an upload was saved; done once an upload, not once a rerun."""
+    key = f"explorer.upload.{upload.file_id}"
+    path = st.session_state.get(key)
+    if path is None or not path.exists():
+        path = st.session_state[key] = sources.keep_upload(upload.name, upload.getvalue())
+    return path
 
 
 def _known(found: own_file.Inspection) -> None:

@@ -97,8 +97,8 @@ def stamp(data: str) -> str:
     if data == "sample":
         return "sample"
     place = Path(_entry(data)["path"]) if is_own(data) else _cached(data)
-    files = sorted(place.iterdir()) if place.is_dir() else [place]
     try:
+        files = sorted(place.iterdir()) if place.is_dir() else [place]
         facts = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
     except OSError:
         return "absent"

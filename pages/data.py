@@ -25,7 +25,6 @@ PROTOCOLS = {
     "none": "No hold-out",
 }
 TITLES_SHOWN = 500
-LARGEST_SEED = 2**31 - 1
 CHART_HEIGHT = 290
 
 
@@ -167,6 +166,7 @@ def filter_card(loaded: Loaded) -> None:
         "Ratings per user, at least",
         value=None,
         min_value=0,
+        max_value=context.LARGEST_COUNT,
         step=1,
         help="Users with fewer ratings go out first. The paper: 20.",
         **bound("min_user"),
@@ -175,6 +175,7 @@ def filter_card(loaded: Loaded) -> None:
         "Ratings per item, at least",
         value=None,
         min_value=0,
+        max_value=context.LARGEST_COUNT,
         step=1,
         help="Then items with fewer ratings by the users that are left. The paper: 2.",
         **bound("min_item"),
@@ -183,6 +184,7 @@ def filter_card(loaded: Loaded) -> None:
         "Items, at most (0: all)",
         value=None,
         min_value=0,
+        max_value=context.LARGEST_COUNT,
         step=100,
         help="Keeps the most rated items. It bounds the N × N covariance, and with it time "
         "and memory. No part of the paper.",
@@ -228,7 +230,7 @@ def protocol_card() -> None:
         "Seed of the split",
         value=None,
         min_value=0,
-        max_value=LARGEST_SEED,
+        max_value=context.LARGEST_COUNT,
         step=1,
         disabled=chosen.protocol == "none",
         help="Which users and ratings are drawn. The same seed gives the same split anywhere.",

@@ -98,7 +98,14 @@ def test_a_link_sets_the_selection_and_defaults_leave_the_url():
 
 
 @pytest.mark.parametrize(
-    "query", [{"min_user": "-1"}, {"min_user": "many"}, {"protocol": "guess"}, {"seed": "1e3"}]
+    "query",
+    [
+        {"min_user": "-1"},
+        {"min_user": "many"},
+        {"protocol": "guess"},
+        {"seed": "1e3"},
+        {"min_user": "9" * 16},
+    ],
 )
 def test_nonsense_in_the_url_falls_back_to_the_default(query):
     at = opened("data", **query)

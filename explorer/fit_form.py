@@ -12,13 +12,10 @@ from typing import Any
 
 import streamlit as st
 
-from explorer import context, sources
-from gmc_core.cost import Cost, check_memory, estimate, gemm_rate, memory_limit
-from gmc_core.errors import ResourceError
+from explorer import context
 from gmc_core.experiment import ExperimentConfig
 from gmc_core.ratings import RatingScale
 from gmc_core.settings import PAPER_EPSILON, PAPER_ITERATIONS, FitSettings
-from gmc_core.signals import Layout, Signals
 
 M_STEP = (
     r"\mu=\frac1M\sum_i\tilde f_i,\qquad "
@@ -29,10 +26,6 @@ E_STEP = (
     r"(y_i-U_i\mu)"
 )
 START = r"\tilde f_i=y_i\ \text{where known, the initial value elsewhere}"
-
-# Seconds for evaluating, recording and saving an iteration, and for preparing a fit.
-ITERATION_OVERHEAD = 0.1
-FIT_OVERHEAD = 0.5
 
 _MANTISSAS = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
 PAPER: dict[str, Any] = {
@@ -83,7 +76,8 @@ def epsilon_text(value: float, paper: float) -> str:
 
 def presets(scale: RatingScale) -> None:
     """Two buttons that set all controls at once."""
-    with st.container(horizontal=True, gap="small"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", width="content"):
+        st.caption("Presets", width="content")
         st.button(
             "Paper",
             key="preset_paper",
@@ -181,7 +175,7 @@ def _epsilon(scale: RatingScale) -> float:
             paper,
             format_func=lambda value: epsilon_text(value, paper),
             key="epsilon",
-            persist_state="session",
+            bind="query-params",
             help=f"Added to the diagonal of Σ. The paper takes {PAPER_EPSILON:g} for stars and "
             "finds the results insensitive to it; the Sensitivity page checks that on your data.",
         )
@@ -191,14 +185,14 @@ def _epsilon(scale: RatingScale) -> float:
 def _noise() -> float:
     return float(
         st.number_input(
-            "Noise variance Σ_w",
+            "Noise variance σ²",
             0.0,
             100.0,
             0.0,
             0.1,
             key="noise",
             bind="query-params",
-            help="Variance of the noise in a known rating. The paper neglects it (0).",
+            help="Variance of the noise in a known rating, Σ_w = σ² I. The paper neglects it (0).",
         )
     )
 
@@ -223,7 +217,7 @@ def _initial(scale: RatingScale) -> float | None:
         step=0.5,
         placeholder=f"{default:g} (default)",
         key="initial",
-        persist_state="session",
+        bind="query-params",
         help="The paper starts at 3 and finds the result insensitive to it.",
     )
     return None if value is None else float(value)
@@ -300,75 +294,3 @@ def _precision() -> Any:
         )
         or "float64"
     )
-
-
-# Cost ------------------------------------------------------------------------------
-
-
-def cost_of(settings: FitSettings) -> Cost:
-    """Estimated cost of one fit to the selected data."""
-    chosen = context.current()
-    key = (
-        chosen.data,
-        sources.stamp(chosen.data),
-        chosen.min_user,
-        chosen.min_item,
-        chosen.max_items,
-        chosen.protocol,
-        chosen.seed,
-    )
-    sizes, dimension = _sizes(key, settings.signals, settings.block)
-    return estimate(sizes, dimension, settings.dtype, objective=settings.objective)
-
-
-@st.cache_resource(max_entries=8, show_spinner=False)
-def _sizes(key: tuple[Any, ...], kind: Any, block: tuple[int, int]) -> tuple[Any, int]:
-    train = context.split().train
-    layout = Layout(kind, train.n_users, train.n_items, block)
-    return Signals.of(train, layout).sizes, layout.dimension
-
-
-def fit_seconds(cost: Cost, settings: FitSettings) -> float:
-    """Estimated seconds of one fit of L iterations, with what is not arithmetic."""
-    iteration = cost.seconds(gemm_rate(settings.dtype)) + ITERATION_OVERHEAD
-    return iteration * settings.iterations + FIT_OVERHEAD
-
-
-def allowed(cost: Cost) -> bool:
-    """Whether the memory suffices; says what to do if it does not."""
-    try:
-        check_memory(cost)
-    except ResourceError as error:
-        st.error(str(error), icon=":material/memory:")
-        return False
-    return True
-
-
-def cost_sentence(cost: Cost, seconds: float) -> str:
-    """Time, memory and work of a fit in a sentence."""
-    return (
-        f"Estimated: about **{duration(seconds)}** of computing and **{size(cost.memory_bytes)}** "
-        f"of memory ({size(memory_limit())} may be used), for a covariance of "
-        f"{cost.dimension:,} × {cost.dimension:,} and {cost.signals:,} signals."
-    )
-
-
-def duration(seconds: float) -> str:
-    """Seconds for people: "40 s", "3 min", "1 h 20 min"."""
-    if seconds < 1:
-        return "1 s"
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    if minutes < 90:
-        return f"{minutes} min"
-    return f"{minutes // 60} h {minutes % 60:02d} min"
-
-
-def size(count: float) -> str:
-    """Bytes for people, in decimal units."""
-    for unit in ("bytes", "kB", "MB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}"
-        count /= 1000
-    return f"{count:.1f} GB"

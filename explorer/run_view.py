@@ -6,18 +6,15 @@ button is outside, so that a click is never lost to an update.
 
 from __future__ import annotations
 
-import statistics
-import time
-from collections.abc import Mapping, Sequence
-
 import streamlit as st
 
 from explorer import context
 from explorer.components import chart, escape
+from explorer.cost_view import duration, size
 from explorer.figures import fit as figures
-from explorer.fit_form import duration, size
 from explorer.references import PAPER_LABEL, References, references
 from explorer.run_actions import exports, start_worker
+from explorer.run_words import result_sentence, status_text
 from explorer.theme import is_dark
 from gmc_core.fit import IterationRecord
 from gmc_core.reproduction import table_for
@@ -143,83 +140,6 @@ def _status(run: Run, curves: Curves) -> None:
         st.success(result_sentence(run, references(run).lines), icon=":material/check_circle:")
     if not run.ended_for_good:
         st.progress(run.progress, text=text)
-
-
-def status_text(run: Run, curves: Sequence[Sequence[IterationRecord]]) -> str:
-    """Where a run is, in a sentence."""
-    if run.state == "queued":
-        return "Waiting for the worker, which starts within seconds unless other runs come first."
-    done = sum(len(curve) for curve in curves)
-    total = run.repetitions * run.iterations
-    if run.state != "running":
-        return f"{done} of {total} iterations are done."
-    if not done:
-        return (
-            "Reading the data and preparing. The first fit on a machine also compiles the "
-            "numerical code, which takes 10 to 20 seconds."
-        )
-    place = f"Iteration {run.iteration} of {run.iterations}"
-    if run.repetitions > 1:
-        place = (
-            f"Repetition {run.repetition + 1} of {run.repetitions}, {place[0].lower()}{place[1:]}"
-        )
-    elapsed = f" · {duration(time.time() - run.started)} so far" if run.started else ""
-    seconds = max(remaining(curves, total), _seen_pace(run.id, done) * (total - done))
-    return f"{place}{elapsed} · about {duration(seconds)} left"
-
-
-def remaining(curves: Sequence[Sequence[IterationRecord]], total: int) -> float:
-    """Estimated seconds until ``total`` iterations are done, from the typical one."""
-    seconds = [record.seconds for curve in curves for record in curve]
-    return statistics.median(seconds) * (total - len(seconds)) if seconds else 0.0
-
-
-def _seen_pace(identity: str, done: int) -> float:
-    """Seconds per iteration while this visitor has watched; 0 if that is not known yet.
-
-    It includes what the records do not: pictures, saving, and other work on the machine.
-    """
-    now = time.monotonic()
-    first, at_first, latest, pace = st.session_state.get(f"pace.{identity}", (now, done, done, 0.0))
-    if done > latest:
-        pace = (now - first) / (done - at_first)
-    st.session_state[f"pace.{identity}"] = (first, at_first, max(done, latest), pace)
-    return float(pace)
-
-
-def result_sentence(run: Run, lines: Mapping[str, float]) -> str:
-    """What a finished run has found."""
-    summary = run.summary or {}
-    nmae, error = summary.get("nmae"), summary.get("nmae_se")
-    if nmae is None:
-        return (
-            f"Finished after {run.iterations} iterations. Nothing was held out, so there is no "
-            "error to report; the model has learned from every rating."
-        )
-    text = f"**NMAE {nmae:.4f}**"
-    if error is not None and error == error:
-        text += f" ± {error:.4f} (one standard error)"
-    if summary.get("n"):
-        text += f" on {summary['n']:,} held-out ratings"
-    parts = [
-        f"{compared(nmae, lines[name])} than the {name}’s {lines[name]:.4f}"
-        for name in ("item mean", "user and item bias")
-        if name in lines
-    ]
-    text += f": {' and '.join(parts)}." if parts else "."
-    bias = lines.get("user and item bias")
-    if bias is not None and error and abs(nmae - bias) < error:
-        text += (
-            " The difference to the bias model is smaller than one standard error, so these "
-            "ratings do not settle which is better."
-        )
-    return text
-
-
-def compared(value: float, other: float) -> str:
-    """ "5 % lower", "3 % higher"."""
-    share = (value - other) / other
-    return f"{abs(share) * 100:.2g} % {'lower' if share < 0 else 'higher'}"
 
 
 def _charts(run: Run, curves: Curves, known: References) -> None:

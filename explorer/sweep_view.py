@@ -13,8 +13,9 @@ import streamlit as st
 
 from explorer import context
 from explorer.components import chart, download, escape
+from explorer.cost_view import duration
 from explorer.figures import sensitivity as figures
-from explorer.fit_form import duration, paper_epsilon
+from explorer.fit_form import paper_epsilon
 from explorer.run_actions import exports, start_worker
 from explorer.run_view import STATES
 from explorer.theme import is_dark

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from explorer import context, fit_form, run_view, sources
+from explorer import context, cost_view, fit_form, run_view, sources
 from explorer.components import empty_state, escape, guard, page_header
 from explorer.run_actions import start_worker
 from gmc_core.experiment import ExperimentConfig
@@ -45,7 +45,6 @@ def settings() -> None:
             query_params=context.link_params(),
         )
         st.space("stretch")
-        st.caption("Presets", width="content")
         fit_form.presets(ratings.scale)
     begin = st.container()
     choice = fit_form.fit_controls(ratings.scale, chosen.protocol)
@@ -54,9 +53,9 @@ def settings() -> None:
 
 
 def _start_bar(choice: fit_form.Choice, protocol: str) -> None:
-    cost = fit_form.cost_of(choice.settings)
-    seconds = fit_form.fit_seconds(cost, choice.settings) * choice.repetitions
-    possible = fit_form.allowed(cost)
+    cost = cost_view.cost_of(choice.settings)
+    seconds = cost_view.fit_seconds(cost, choice.settings) * choice.repetitions
+    possible = cost_view.allowed(cost)
     possible = possible and not (protocol == "strong" and choice.settings.signals != "rows")
     with st.container(horizontal=True, vertical_alignment="center", gap="small", border=True):
         clicked = st.button(
@@ -66,7 +65,7 @@ def _start_bar(choice: fit_form.Choice, protocol: str) -> None:
             icon=":material/play_arrow:",
             disabled=not possible,
         )
-        st.markdown(fit_form.cost_sentence(cost, seconds), width="stretch")
+        st.markdown(cost_view.cost_sentence(cost, seconds), width="stretch")
     if clicked:
         start(choice.config)
 

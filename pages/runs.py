@@ -10,6 +10,7 @@ import streamlit as st
 
 from explorer import context
 from explorer.components import chart, download, empty_state, escape, guard, number_row, page_header
+from explorer.cost_view import size
 from explorer.figures.runs import (
     comparison_figure,
     data_name,
@@ -17,7 +18,6 @@ from explorer.figures.runs import (
     differences,
     runs_table,
 )
-from explorer.fit_form import size
 from explorer.run_actions import exports, start_worker
 from explorer.run_view import STATES, curves_of
 from explorer.theme import is_dark

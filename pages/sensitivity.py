@@ -10,7 +10,7 @@ import math
 
 import streamlit as st
 
-from explorer import context, fit_form, sources, sweep_view
+from explorer import context, cost_view, fit_form, sources, sweep_view
 from explorer.components import empty_state, escape, guard, page_header
 from explorer.run_actions import start_worker
 from gmc_core.ratings import RatingScale
@@ -102,8 +102,8 @@ def _start_bar(
     if not steps:
         st.info("Choose at least one L.")
         return
-    cost = fit_form.cost_of(constant)
-    possible = fit_form.allowed(cost)
+    cost = cost_view.cost_of(constant)
+    possible = cost_view.allowed(cost)
     sweep = SweepConfig(
         base=context.current_config(fit=constant),
         epsilons=tuple(epsilons),
@@ -111,7 +111,7 @@ def _start_bar(
         seeds=tuple(seeds),
     )
     fits = sweep.children()
-    seconds = sum(fit_form.fit_seconds(cost, child.fit) for child in fits)
+    seconds = sum(cost_view.fit_seconds(cost, child.fit) for child in fits)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", border=True):
         clicked = st.button(
             f"Start {len(fits)} fits",
@@ -121,8 +121,8 @@ def _start_bar(
             disabled=not possible,
         )
         st.markdown(
-            f"Estimated: about **{fit_form.duration(seconds)}** of computing, "
-            f"**{fit_form.size(cost.memory_bytes)}** of memory.",
+            f"Estimated: about **{cost_view.duration(seconds)}** of computing, "
+            f"**{cost_view.size(cost.memory_bytes)}** of memory.",
             width="content",
         )
     if clicked:

@@ -7,7 +7,7 @@ import time
 import pytest
 from stored_runs import charts, opened, small, stored, texts, use_folders
 
-from explorer import fit_form, references, run_view
+from explorer import cost_view, fit_form, references, run_words
 from gmc_core.fit import IterationRecord
 from gmc_core.ratings import RatingScale
 from gmc_core.settings import FitSettings
@@ -162,7 +162,7 @@ def test_running_shows_progress_and_cancels(store):
 def test_running_without_a_record_explains_the_wait(store):
     run = stored(store, "running", done=0)
     at = opened("fit", run=run.id)
-    assert "compiles" in run_view.status_text(run, [[]])
+    assert "compiles" in run_words.status_text(run, [[]])
     assert "no iteration" in charts(at)[0]
 
 
@@ -212,16 +212,16 @@ def test_without_hold_out_there_is_no_error_to_draw(store):
 
 def test_result_is_worded_with_care(store):
     run = stored(store)
-    close = run_view.result_sentence(run, {"user and item bias": 0.43})
+    close = run_words.result_sentence(run, {"user and item bias": 0.43})
     assert "do not settle" in close
-    far = run_view.result_sentence(run, {"item mean": 0.525, "user and item bias": 0.5})
+    far = run_words.result_sentence(run, {"item mean": 0.525, "user and item bias": 0.5})
     assert "20 % lower than the item mean’s 0.5250" in far
     assert "do not settle" not in far
 
 
 def test_compared():
-    assert run_view.compared(0.4, 0.5) == "20 % lower"
-    assert run_view.compared(0.55, 0.5) == "10 % higher"
+    assert run_words.compared(0.4, 0.5) == "20 % lower"
+    assert run_words.compared(0.55, 0.5) == "10 % higher"
 
 
 def test_remaining_takes_the_typical_iteration():
@@ -229,18 +229,18 @@ def test_remaining_takes_the_typical_iteration():
         zero = dict.fromkeys(IterationRecord.__dataclass_fields__, 0.0)
         return IterationRecord(**{**zero, "iteration": 1, "e_seconds": seconds})
 
-    assert run_view.remaining([[took(20.0), took(1.0), took(1.0)]], 10) == 7
-    assert run_view.remaining([[]], 10) == 0
+    assert run_words.remaining([[took(20.0), took(1.0), took(1.0)]], 10) == 7
+    assert run_words.remaining([[]], 10) == 0
 
 
 def test_duration_and_size():
-    assert [fit_form.duration(s) for s in (0.2, 40, 300, 6000)] == [
+    assert [cost_view.duration(s) for s in (0.2, 40, 300, 6000)] == [
         "1 s",
         "40 s",
         "5 min",
         "1 h 40 min",
     ]
-    assert [fit_form.size(b) for b in (12, 4.2e6, 2.5e9)] == ["12 bytes", "4 MB", "2.5 GB"]
+    assert [cost_view.size(b) for b in (12, 4.2e6, 2.5e9)] == ["12 bytes", "4 MB", "2.5 GB"]
 
 
 def test_baselines_that_cannot_be_computed_say_so(store, monkeypatch):

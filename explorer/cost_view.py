@@ -1,0 +1,86 @@
+"""What a fit will cost, in words, before it starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from explorer import context, sources
+from gmc_core.cost import Cost, check_memory, estimate, gemm_rate, memory_limit
+from gmc_core.errors import ResourceError
+from gmc_core.settings import FitSettings
+from gmc_core.signals import Layout, Signals
+
+# Seconds for evaluating, recording and saving an iteration, and for preparing a fit.
+ITERATION_OVERHEAD = 0.1
+FIT_OVERHEAD = 0.5
+
+
+def cost_of(settings: FitSettings) -> Cost:
+    """Estimated cost of one fit to the selected data."""
+    chosen = context.current()
+    key = (
+        chosen.data,
+        sources.stamp(chosen.data),
+        chosen.min_user,
+        chosen.min_item,
+        chosen.max_items,
+        chosen.protocol,
+        chosen.seed,
+    )
+    sizes, dimension = _sizes(key, settings.signals, settings.block)
+    return estimate(sizes, dimension, settings.dtype, objective=settings.objective)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _sizes(key: tuple[Any, ...], kind: Any, block: tuple[int, int]) -> tuple[Any, int]:
+    train = context.split().train
+    layout = Layout(kind, train.n_users, train.n_items, block)
+    return Signals.of(train, layout).sizes, layout.dimension
+
+
+def fit_seconds(cost: Cost, settings: FitSettings) -> float:
+    """Estimated seconds of one fit of L iterations, with what is not arithmetic."""
+    iteration = cost.seconds(gemm_rate(settings.dtype)) + ITERATION_OVERHEAD
+    return iteration * settings.iterations + FIT_OVERHEAD
+
+
+def allowed(cost: Cost) -> bool:
+    """Whether the memory suffices; says what to do if it does not."""
+    try:
+        check_memory(cost)
+    except ResourceError as error:
+        st.error(str(error), icon=":material/memory:")
+        return False
+    return True
+
+
+def cost_sentence(cost: Cost, seconds: float) -> str:
+    """Time, memory and work of a fit in a sentence."""
+    return (
+        f"Estimated: about **{duration(seconds)}** of computing and **{size(cost.memory_bytes)}** "
+        f"of memory ({size(memory_limit())} may be used), for a covariance of "
+        f"{cost.dimension:,} × {cost.dimension:,} and {cost.signals:,} signals."
+    )
+
+
+def duration(seconds: float) -> str:
+    """Seconds for people: "40 s", "3 min", "1 h 20 min"."""
+    if seconds < 1:
+        return "1 s"
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 90:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def size(count: float) -> str:
+    """Bytes for people, in decimal units."""
+    for unit in ("bytes", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}"
+        count /= 1000
+    return f"{count:.1f} GB"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from explorer import covariance_data
 from explorer.components import download, escape, fact, number_row
@@ -26,8 +27,9 @@ ROW, COLUMN = "pair_row", "pair_column"
 def chosen_titles(run: Run, model: GaussianModel) -> None:
     """Choose titles, see Σ between them, click a cell to read what it means."""
     key = covariance_data.key_of(run.id, model)
-    items = _choose(key, model)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    row = st.container(horizontal=True, vertical_alignment="bottom")
+    items = _choose(key, model, row)
+    with row:
         kind = st.segmented_control(
             "Show",
             list(figures.KINDS),
@@ -43,7 +45,7 @@ def chosen_titles(run: Run, model: GaussianModel) -> None:
             format_func=covariance_data.AXES_OF_ORDERS.__getitem__,
             key="titles_order",
             bind="query-params",
-            width=240,
+            width=220,
         )
     if len(items) < 2:
         st.info("Choose at least two titles.", icon=":material/grid_on:")
@@ -74,13 +76,14 @@ def chosen_titles(run: Run, model: GaussianModel) -> None:
         )
 
 
-def _choose(key: covariance_data.ModelKey, model: GaussianModel) -> tuple[int, ...]:
-    """The titles to show, at most 200."""
+def _choose(
+    key: covariance_data.ModelKey, model: GaussianModel, row: DeltaGenerator
+) -> tuple[int, ...]:
+    """The titles to show, at most 200; short controls go into ``row``."""
     popular = covariance_data.by_popularity(key, model)
     titles = covariance_data.titles(key, model)
     genres = genres_of(model)
-    left, middle, right = st.columns([2, 2, 3], vertical_alignment="bottom")
-    with left:
+    with row:
         source = st.segmented_control(
             "Titles",
             [name for name in SOURCES if name != "Genre" or genres],
@@ -90,25 +93,23 @@ def _choose(key: covariance_data.ModelKey, model: GaussianModel) -> tuple[int, .
             bind="query-params",
         )
     if source == "Search":
-        with st.container():
-            chosen = _search_box(key, model, popular, titles)
-        return tuple(chosen)
+        return tuple(_search_box(key, model, popular, titles))
     if source == "Genre":
-        genre = middle.selectbox("Genre", genres, key="genre", bind="query-params")
+        genre = row.selectbox("Genre", genres, key="genre", bind="query-params", width=160)
         popular = [item for item in popular if genre in model.item_info.genres[item]]
     most = min(figures.MAX_SHOWN, len(popular))
-    with right:
-        if most <= 2:
-            return tuple(popular)
-        count = st.slider(
-            "How many, by number of ratings",
-            2,
-            most,
-            min(DEFAULT_SHOWN, most),
-            key=f"titles_count_{most}",
-            help=f"Up to {figures.COMFORTABLE} can be read at once; the limit is "
-            f"{figures.MAX_SHOWN}.",
-        )
+    if most <= 2:
+        return tuple(popular)
+    count = row.slider(
+        "How many",
+        2,
+        most,
+        min(DEFAULT_SHOWN, most),
+        key=f"titles_count_{most}",
+        help=f"The most rated ones. Up to {figures.COMFORTABLE} can be read at once; the limit is "
+        f"{figures.MAX_SHOWN}.",
+        width=200,
+    )
     return tuple(popular[:count])
 
 

@@ -22,7 +22,7 @@ from gmc_core.covariance import DenseCovariance, FactoredCovariance
 from gmc_core.errors import ConfigError
 from gmc_core.gaussian import Gaussian
 from gmc_core.item_orders import ordered
-from gmc_core.linalg.threads import Team, spans
+from gmc_core.linalg.threads import Team, blas_threads, spans
 from gmc_core.linalg.vectors import fma, load, splat, store
 from gmc_core.linalg.vectors import lanes as lanes_of
 from gmc_core.model import GaussianModel
@@ -215,6 +215,24 @@ class Painter:
                     sums.append(total)
         return np.array(sums)
 
+    def _times(
+        self,
+        covariance: DenseCovariance | FactoredCovariance,
+        vectors: npt.NDArray[np.floating],
+    ) -> npt.NDArray[np.floating]:
+        """Σ vectors; a dense Σ in blocks of rows, by all threads."""
+        if isinstance(covariance, FactoredCovariance):
+            with self.team.whole():
+                return covariance.dot(vectors)
+        matrix = covariance.matrix
+        image = np.empty_like(vectors)
+
+        def rows(span: tuple[int, int], _: None) -> None:
+            image[slice(*span)] = matrix[slice(*span)] @ vectors
+
+        self.team.run(rows, spans(len(matrix), 256), lambda: None)
+        return image
+
     def _spectrum(
         self, covariance: DenseCovariance | FactoredCovariance
     ) -> npt.NDArray[np.float64]:
@@ -230,14 +248,22 @@ class Painter:
             start = np.random.default_rng(0).standard_normal((size, block))
             self._vectors, steps = np.linalg.qr(start)[0].astype(covariance.dtype), 3
         values = np.zeros(block)
-        with self.team.whole():
-            for _ in range(steps):
-                image = covariance.dot(self._vectors)
+        for _ in range(steps):
+            image = self._times(covariance, self._vectors)
+            # Waiting for each other costs two threads more than these small products.
+            with blas_threads(1):
                 small = (self._vectors.T @ image).astype(np.float64)
                 values, rotation = scipy.linalg.eigh((small + small.T) / 2)
                 image = image @ rotation[:, ::-1].astype(covariance.dtype)
                 self._vectors = np.linalg.qr(image)[0]
         return values[::-1][:SPECTRUM].copy()
+
+
+def warm_up() -> None:
+    """Load the compiled code (a quarter of a second), while data are being read, say."""
+    for dtype in (np.float64, np.float32):
+        sigma = DenseCovariance(np.eye(20, dtype=dtype))
+        Painter({"index": np.arange(20)}, team=Team(1)).paint(Gaussian(np.zeros(20), sigma))
 
 
 def picture(model: GaussianModel, bins: int = BINS) -> Picture:

@@ -11,6 +11,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
+from gmc_core.pictures import warm_up
 from gmc_core.store import Store, StoreError
 from gmc_core.store.queue import Lost, register, retire, take
 from gmc_core.worker.compute import CHECKPOINT_SECONDS, Cache, Computation
@@ -53,6 +54,8 @@ def work(
         with suppress(OSError, AttributeError):
             os.nice(NICENESS)
     heart = Heart(store.path, worker)
+    warming = threading.Thread(target=warm_up, name="warm-up", daemon=True)
+    warming.start()
     cache, taken = Cache(), 0
     last_work = time.monotonic()
     handlers = _listen(heart)
@@ -90,6 +93,7 @@ def work(
         for number, handler in handlers.items():
             signal.signal(number, handler)
         heart.stop()
+        warming.join()  # a process that ends amid compiled code may crash
         with suppress(StoreError):
             retire(store, worker)
 

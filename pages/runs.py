@@ -231,8 +231,9 @@ with guard():
         else:
             st.info("No run passes these filters; clear one of them.")
         known = {run.id: run for run in everything}
-        picked_before = st.session_state.get("picked", [])
-        st.session_state["picked"] = [i for i in picked_before if i in known]
+        linked = st.query_params.get("picked", "").split(",")
+        before = st.session_state.get("picked", linked)
+        st.session_state["picked"] = [i for i in before if i in known]
         picked = st.multiselect(
             "Picked runs (or click rows of the table)",
             list(known),
@@ -240,6 +241,10 @@ with guard():
             format_func=lambda identity: f"{known[identity].title} ({identity[:4]})",
             placeholder="pick one to change or export it, several to compare them",
         )
+        if picked:
+            st.query_params["picked"] = ",".join(picked)
+        else:
+            st.query_params.pop("picked", None)
         if len(picked) == 1:
             one(known[picked[0]])
         elif picked:

@@ -124,3 +124,13 @@ def test_table_rows(store):
 def test_a_run_links_to_its_page(store):
     run = stored(store)
     assert link(run) == f"fit?run={run.id}"
+
+
+def test_a_link_reproduces_what_is_picked(store):
+    first, second = stored(store), stored(store)
+    at = opened("runs", picked=f"{first.id},{second.id},gone")
+    assert at.multiselect(key="picked").value == [first.id, second.id]
+    at.multiselect(key="picked").set_value([second.id]).run()
+    assert at.query_params["picked"] in (second.id, [second.id])
+    at.multiselect(key="picked").set_value([]).run()
+    assert "picked" not in at.query_params

@@ -36,7 +36,7 @@ def download(page, name: str) -> Path:
 @pytest.mark.timeout(600)
 def test_fit_watch_cancel_and_resume(app, new_page, story):
     page = new_page()
-    open_page(page, f"{app.url}/fit?max_items=500&iterations={ITERATIONS}")
+    open_page(page, f"{app.url}/fit?max_items=400&iterations={ITERATIONS}")
     button(page, "Start the fit").click()
     page.wait_for_url("**run=*")
     story["run"] = page.url
@@ -72,8 +72,7 @@ def test_a_finished_run_is_there_after_a_restart_of_the_browser(story, page):
     open_page(page, story["run"])
     page.get_by_text("held-out ratings:").wait_for()
     assert page.get_by_role("link", name="Get recommendations").count() == 1
-    alternative = page.locator("[data-testid=stPlotlyChart]").first
-    assert f"at iteration {ITERATIONS}" in page.content() or alternative.count() == 1
+    assert page.locator(CHARTS).count() == 5
 
 
 @pytest.mark.timeout(120)
@@ -85,7 +84,7 @@ def test_export(story, page):
     with download(page, "Records (CSV)").open(newline="") as file:
         assert len(list(csv.DictReader(file))) == ITERATIONS
     content = json.loads(download(page, "All figures (JSON)").read_text())
-    assert content["state"] == "finished" or content["run"]["state"] == "finished"
+    assert content["run"]["state"] == "finished"
     assert "<html" in download(page, "Report (HTML)").read_text()[:500]
 
 
@@ -95,7 +94,7 @@ def test_sweep_of_five_values(app, page, story):
     button(page, "Start 10 fits").click()
     page.wait_for_url("**sweep=*")
     story["sweep"] = page.url
-    page.get_by_text("Best so far").wait_for(timeout=PATIENCE_MS)
+    page.get_by_text(re.compile("Best( so far)?:")).wait_for(timeout=PATIENCE_MS)
     page.get_by_text("Best:").wait_for(timeout=PATIENCE_MS)
     button(page, "Cancel the rest").wait_for(state="detached")
     text = page.inner_text("[data-testid=stMain]")
@@ -109,8 +108,8 @@ def test_everything_is_on_the_runs_page(app, page, story):
     open_page(page, f"{app.url}/runs")
     page.get_by_label("Picked runs").click()
     options = page.get_by_role("option")
-    options.first.wait_for()
-    assert options.count() == 2
+    options.filter(has_text="Sweep of 5").wait_for()
+    assert options.filter(has_text="L = 100").count() == 1
     options.filter(has_text="Sweep of 5").click()
     page.keyboard.press("Escape")
     page.get_by_role("link", name="Open").click()

@@ -28,6 +28,7 @@ SIZE = {"width": 1366, "height": 768}
 READY_MS = 40_000
 SETTLE_MS = 700
 RUNNING = '[data-testid="stApp"][data-test-script-state="running"]'
+LOADING = '[data-testid="stSkeleton"]'  # a part whose code has not arrived yet
 TITLE = '[data-testid="stMain"] h1'
 
 
@@ -41,7 +42,8 @@ def open_page(page: Any, url: str) -> None:
 def settle(page: Any) -> None:
     """Wait until nothing runs any more."""
     page.wait_for_timeout(SETTLE_MS)
-    page.wait_for_selector(RUNNING, state="detached", timeout=READY_MS)
+    for unfinished in (RUNNING, LOADING):
+        page.wait_for_selector(unfinished, state="detached", timeout=READY_MS)
     page.wait_for_timeout(SETTLE_MS)
 
 

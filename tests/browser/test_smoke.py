@@ -7,7 +7,7 @@ import time
 import pytest
 from playwright.sync_api import expect
 
-from explorer.screenshots import PAGES, open_page, settle
+from explorer.screenshots import PAGES, READY_MS, open_page, settle
 from explorer.serving import serve
 
 BROKEN = '[data-testid="stException"]'
@@ -69,8 +69,9 @@ def test_the_way_from_the_start_page_to_data_and_fit(app, page):
 
 def test_a_link_reproduces_the_data_view(app, page):
     open_page(page, f"{app.url}/data?protocol=strong&min_user=50&max_items=300")
-    expect(page.get_by_role("spinbutton", name="Ratings per user, at least")).to_have_value("50")
-    expect(page.get_by_role("spinbutton", name="Items, at most")).to_have_value("300")
+    for name, value in (("Ratings per user, at least", "50"), ("Items, at most", "300")):
+        field = page.get_by_role("spinbutton", name=name)
+        expect(field).to_have_value(value, timeout=READY_MS)
     page.get_by_text("Novel users").first.wait_for()
 
 

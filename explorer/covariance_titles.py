@@ -100,16 +100,20 @@ def _choose(
     most = min(figures.MAX_SHOWN, len(popular))
     if most <= 2:
         return tuple(popular)
+    state, default = f"titles_count_{most}", min(DEFAULT_SHOWN, most)
+    if state not in st.session_state:
+        asked = st.query_params.get("n", "")
+        st.session_state[state] = min(max(int(asked), 2), most) if asked.isdecimal() else default
     count = row.slider(
         "How many",
         2,
         most,
-        min(DEFAULT_SHOWN, most),
-        key=f"titles_count_{most}",
+        key=state,
         help=f"The most rated ones. Up to {figures.COMFORTABLE} can be read at once; the limit is "
         f"{figures.MAX_SHOWN}.",
         width=200,
     )
+    _to_url("n", "" if count == default else str(count))
     return tuple(popular[:count])
 
 
@@ -133,6 +137,14 @@ def _search_box(
     return chosen
 
 
+def _to_url(name: str, value: str) -> None:
+    """Keep a choice in the URL, or leave it away where it is the default."""
+    if value:
+        st.query_params[name] = value
+    else:
+        st.query_params.pop(name, None)
+
+
 def _pair(
     key: covariance_data.ModelKey,
     model: GaussianModel,
@@ -140,9 +152,11 @@ def _pair(
     clicked: tuple[int, int] | None,
 ) -> None:
     """Two boxes that a click fills, and what Σ says of the two titles."""
-    for state, place in ((ROW, 0), (COLUMN, 1)):
+    linked = [int(m) for m in model.items.find(st.query_params.get("pair", "").split(","))]
+    linked = linked if len(linked) == 2 else placed[:2]
+    for state, asked, default in zip((ROW, COLUMN), linked, placed, strict=False):
         if st.session_state.get(state) not in placed:
-            st.session_state[state] = placed[place]
+            st.session_state[state] = asked if asked in placed else default
     # Only a new click counts: the boxes may have been changed by hand since the last one.
     click = None if clicked is None else tuple(placed[place] for place in clicked)
     if click != st.session_state.get("pair_click"):
@@ -154,6 +168,8 @@ def _pair(
     j = st.selectbox("Column", placed, format_func=titles.__getitem__, key=COLUMN)
     if i is None or j is None:
         return
+    ids = model.items.ids
+    _to_url("pair", "" if [i, j] == placed[:2] else f"{ids[i]},{ids[j]}")
     block = model.gaussian.covariance.submatrix([i, j], [i, j])  # type: ignore[arg-type]
     common = analysis.common_raters(model, i)
     both = "unknown" if common is None else f"{common[j]:,}"

@@ -142,6 +142,12 @@ def test_a_pair_can_be_chosen_without_the_mouse(ids):
     assert "The variance of" in texts(at)
     at = at.selectbox(key="pair_column").select(options[5]).run()
     assert "Nothing else known" in texts(at)
+    pair = at.query_params["pair"]
+    text = pair if isinstance(pair, str) else pair[0]
+    linked = opened(PAGE, run=ids["weak"], view="Titles", pair=text)
+    assert linked.selectbox(key="pair_column").value == at.selectbox(key="pair_column").value
+    fewer = opened(PAGE, run=ids["weak"], view="Titles", pair="x,", n="20")
+    assert len(fewer.selectbox(key="pair_row").options) == 20
     assert [metric.label for metric in at.metric] == ["Correlation", "Covariance", "Both"]
     at = at.toggle(key="pair_partial").set_value(True).run()
     assert "held fixed, their partial correlation is" in texts(at)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import streamlit as st
 
 from explorer import context
-from explorer.components import chart, escape
+from explorer.components import chart, escape, guard
 from explorer.cost_view import duration, size
 from explorer.figures import fit as figures
 from explorer.references import PAPER_LABEL, References, references
@@ -42,7 +42,8 @@ def show(run: Run) -> None:
     if run.ended_for_good:
         _next_steps(run)
     pending = run.state in ("queued", "running") or not references(run).ready
-    st.fragment(_body, run_every=POLL_SECONDS if pending else None)(run.id, run.state, pending)
+    body = st.fragment(_body, run_every=POLL_SECONDS if pending else None)
+    body(run.id, run.state, pending)
     if run.ended_for_good:
         _after(run)
 
@@ -83,6 +84,7 @@ def _head(run: Run) -> None:
         )
 
 
+@guard()  # a repeated fragment is outside the page's own guard
 def _body(identity: str, state: str, pending: bool) -> None:
     """The part that updates itself."""
     run = context.store().run(identity)

@@ -12,7 +12,7 @@ import pandas as pd
 import streamlit as st
 
 from explorer import context
-from explorer.components import chart, download, escape
+from explorer.components import chart, download, escape, guard
 from explorer.cost_view import duration
 from explorer.figures import sensitivity as figures
 from explorer.fit_form import paper_epsilon
@@ -85,6 +85,7 @@ def leave() -> None:
     st.query_params.pop("sweep", None)
 
 
+@guard()  # a repeated fragment is outside the page's own guard
 def _body(identity: str, state: str) -> None:
     """The part that updates itself."""
     sweep = context.store().run(identity)

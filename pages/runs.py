@@ -100,6 +100,7 @@ def _pick() -> None:
 
 
 @st.fragment(run_every=POLL_SECONDS)
+@guard()
 def progress(before: tuple[tuple[str, str, float], ...]) -> None:
     """Draws nothing; redraws the page when a run has moved on."""
     if fingerprint(context.store().runs()) != before:

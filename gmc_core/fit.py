@@ -165,9 +165,17 @@ class Fit:
         self.state = replace(self.state)  # the generator holds the only other reference
         for step in steps:
             began = time.perf_counter()
-            before, self.state = self.predictions, step.state
-            self.predictions = self._predict()
-            yield self._record(step, before, began)
+            before = (self.state, self.predictions)
+            self.state = step.state
+            try:
+                self.predictions = self._predict()
+                record = self._record(step, before[1], began)
+            except BaseException:
+                # Cancelled while predicting: state and records must not part.
+                self.state, self.predictions = before
+                raise
+            del before  # the next M-step frees the old Σ only if nobody else holds it
+            yield record
 
     def scores(self) -> Scores | None:
         """Scores of the current predictions, None without hold-out."""

@@ -48,6 +48,33 @@ def test_cancel_is_prompt_and_the_partial_model_recommends(tmp_path: Path) -> No
     assert store.picture(run.id, reached) is not None
 
 
+def test_stopped_while_predicting_state_and_records_stay_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The iteration whose predictions are missing counts as not done."""
+    quiet = Store(tmp_path / "quiet")
+    expected = quiet.submit(small())
+    work(quiet, idle_seconds=0, polite=False)
+    store = Store(tmp_path / "noisy")
+    run = store.submit(small())
+    original = compute.Fit._predict
+
+    def stopped(self: compute.Fit) -> object:
+        if self.state.iteration == 3:
+            store.cancel(run.id)
+            wait_for(lambda: self.team._should_stop and self.team._should_stop())
+        return original(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(compute.Fit, "_predict", stopped)
+        work(store, idle_seconds=0, polite=False)
+    assert [record.iteration for _, record in store.records(run.id)] == [1, 2]
+    assert store.model(run.id).iteration == 2
+    store.resume(run.id)
+    work(store, idle_seconds=0, polite=False)
+    assert figures(store, run.id) == figures(quiet, expected.id)
+
+
 def test_a_cancelled_run_resumes_to_the_same_figures(tmp_path: Path) -> None:
     quiet = Store(tmp_path / "quiet")
     expected = quiet.submit(small(iterations=25))

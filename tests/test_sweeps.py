@@ -97,7 +97,7 @@ def test_the_same_sweep_is_found_and_shares_runs_with_another(tmp_path: Path) ->
 
 def test_partial_results_cancel_and_resume(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    parent = submit_sweep(store, sweep(iterations=30))
+    parent = submit_sweep(store, sweep(iterations=80))
     thread = threading.Thread(
         target=work, args=(Store(tmp_path),), kwargs={"idle_seconds": 0, "polite": False}
     )

@@ -77,10 +77,10 @@ def test_stopped_while_predicting_state_and_records_stay_together(
 
 def test_a_cancelled_run_resumes_to_the_same_figures(tmp_path: Path) -> None:
     quiet = Store(tmp_path / "quiet")
-    expected = quiet.submit(small(iterations=25))
+    expected = quiet.submit(small(iterations=150))
     work(quiet, idle_seconds=0, polite=False)
     store = Store(tmp_path / "noisy")
-    run = store.submit(small(iterations=25))
+    run = store.submit(small(iterations=150))
     for wanted in (2, 7, 12):
         thread = in_thread(store)
         wait_for(lambda: len(store.records(run.id)) >= wanted)  # noqa: B023

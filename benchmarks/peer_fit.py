@@ -146,9 +146,25 @@ def cornac_pmf(split: Split) -> Fitted:
 
 def lenskit_itemknn(split: Split) -> Fitted:
     """Item-based nearest neighbours, 20 of them, explicit feedback."""
-    from lenskit import predict_pipeline_stub  # type: ignore  # noqa: F401
+    import pandas as pd
+    from lenskit import predict
+    from lenskit.data import from_interactions_df
+    from lenskit.knn import ItemKNNScorer
+    from lenskit.pipeline import predict_pipeline
 
-    raise NotImplementedError
+    columns = {"user_id": "train_users", "item_id": "train_items", "rating": "train_values"}
+    frame = pd.DataFrame({name: split[key] for name, key in columns.items()})
+    pipeline = predict_pipeline(ItemKNNScorer(max_nbrs=20))
+    pipeline.train(from_interactions_df(frame))
+
+    def predictions() -> np.ndarray:
+        out = np.empty(len(split["test_users"]))
+        pairs = zip(split["test_users"].tolist(), split["test_items"].tolist(), strict=True)
+        for k, (user, item) in enumerate(pairs):
+            out[k] = predict(pipeline, user, [item]).scores()[0]
+        return out
+
+    return predictions
 
 
 PEERS: dict[str, Callable[[Split], Fitted]] = {

@@ -109,6 +109,18 @@ def test_a_damaged_file_is_set_aside_and_reported(tmp_path: Path, damage: str) -
     assert (tmp_path / "runs.db.damaged-1").read_bytes() == bytes(content)
 
 
+def test_setting_aside_overwrites_no_log_either(tmp_path: Path) -> None:
+    path, old = tmp_path / "runs.db", tmp_path / "runs.db.damaged-1-wal"
+    old.write_bytes(b"a log without its database")
+    path.write_bytes(b"these are no runs " * 1000)
+    (tmp_path / "runs.db-wal").write_bytes(b"its log")
+    aside = schema._set_aside(path)
+    assert aside == tmp_path / "runs.db.damaged-2"
+    assert (tmp_path / "runs.db.damaged-2-wal").read_bytes() == b"its log"
+    assert old.read_bytes() == b"a log without its database"
+    assert not path.exists()
+
+
 def test_a_store_that_is_no_folder_is_a_clear_message(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="cannot be written.*GMC_HOME"):

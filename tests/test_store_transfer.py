@@ -21,7 +21,8 @@ from gmc_core.experiment import ExperimentConfig
 from gmc_core.filters import Filter
 from gmc_core.settings import FitSettings
 from gmc_core.store import Run, Store, StoreError
-from gmc_core.store.command import arguments_of
+from gmc_core.store.command import arguments_of, command
+from gmc_core.store.submitting import source_of
 from gmc_core.store.transfer import safe_cell
 from gmc_core.sweeps import SweepConfig, submit_sweep, sweep_results
 from gmc_core.worker import work
@@ -93,6 +94,17 @@ def test_json_and_import_without_files(store: Store, run: Run, tmp_path: Path) -
     taken = other.import_run(tmp_path / "run.json")
     assert other.records(taken.id) == store.records(run.id)
     assert other.model_path(taken.id) is None
+    # So it does not stand for a run that keeps its model.
+    other.remember_data(source_of(run.config), run.data)  # type: ignore[arg-type]
+    assert other.submit(run.config).state == "queued"
+    assert other.submit(run.config, keep_model=False).id == taken.id
+
+
+def test_an_exported_file_has_the_usual_rights(store: Store, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "plain").touch()
+    for name in ("run.json", "run.zip", "run.html"):
+        path = store.export(run.id, tmp_path / name)
+        assert path.stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b'{"export_version": 1}', b"PK\x03\x04x"])
@@ -184,3 +196,6 @@ def test_the_command_of_a_sweep(store: Store, sweep: Run) -> None:
     base = config_from_arguments(args, epsilon=args.epsilon[0], iterations=2)
     made = SweepConfig(base, args.epsilon, args.iterations, args.seeds)
     assert made.children() == SweepConfig.of(sweep).children()
+    assert not args.keep_models
+    keeping = shlex.split(command(replace(sweep, keeps_model=True)))
+    assert build_parser().parse_args(keeping[3:]).keep_models

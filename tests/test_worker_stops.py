@@ -255,6 +255,34 @@ def test_missed_heartbeats_interrupt_and_a_late_worker_is_lost(
         take(store, "far")
 
 
+def test_a_silent_process_of_this_computer_gets_more_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(watch.time, "monotonic", lambda: now[0])
+    store = Store(tmp_path)
+    run = store.submit(small())
+    assert register(store, "here")
+    assert take(store, "here") is not None
+    for seconds in (0, watch.STALE_SECONDS + 1, watch.SILENT_SECONDS - watch.STALE_SECONDS - 2):
+        now[0] += seconds
+        assert store.notice_dead(force=True) == []
+    now[0] += 2
+    assert store.notice_dead(force=True) == ["here"]
+    assert store.run(run.id).state == "interrupted"
+
+
+def test_half_written_files_go_when_the_run_is_taken_up(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    run = store.submit(small())
+    part = store.folder(run.id) / ".part-killed"
+    part.parent.mkdir(parents=True)
+    part.write_bytes(b"half")
+    work(store, idle_seconds=0, polite=False)
+    assert store.run(run.id).state == "finished"
+    assert not part.exists()
+
+
 def test_a_killed_worker_is_noticed_and_the_next_run_starts(tmp_path: Path) -> None:
     store = Store(tmp_path)
     first, second = store.submit(long_run()), store.submit(small(epsilon=1.0))

@@ -27,6 +27,8 @@ def command(run: Run) -> str:
         "--iterations", _joined(run.sweep["iterations"]),
         "--seeds", _joined(run.sweep["seeds"]),
     ]  # fmt: skip
+    if run.keeps_model:
+        arguments.append("--keep-models")
     return f"{PROGRAM} sweep {shlex.join(lists + arguments)}".rstrip()
 
 

@@ -1,4 +1,4 @@
-"""Who computes: package version, machine, and process, told apart without clocks."""
+"""Who computes: machine and process, told apart without clocks."""
 
 from __future__ import annotations
 
@@ -6,22 +6,10 @@ import os
 import platform
 import socket
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import psutil
-
-DISTRIBUTION = "gaussian-matrix-completion"
-
-
-@lru_cache
-def package_version() -> str:
-    """The installed version of this package, or "0" where it is run from its source."""
-    try:
-        return version(DISTRIBUTION)
-    except PackageNotFoundError:
-        return "0"
 
 
 @lru_cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,6 +22,9 @@ def home() -> Path:
     return Path(platformdirs.user_data_dir("gmc"))
 
 
+_PART = ".part-"
+
+
 def write_atomically(
     path: Path, write: Callable[[BinaryIO], object], *, durable: bool = True
 ) -> None:
@@ -30,19 +34,30 @@ def write_atomically(
     """
     with explained(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(prefix=".part-", dir=path.parent)
+        descriptor, name = tempfile.mkstemp(prefix=_PART, dir=path.parent)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 write(file)
                 if durable:
                     file.flush()
                     os.fsync(file.fileno())
+            # A temporary file is private; the finished one gets the usual rights.
+            mask = os.umask(0)
+            os.umask(mask)
+            os.chmod(name, 0o666 & ~mask)
             os.replace(name, path)
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
         if durable:
             _sync_folder(path.parent)
+
+
+def remove_parts(folder: Path) -> None:
+    """Remove what processes that were killed while writing have left in a folder."""
+    for path in folder.glob(f"{_PART}*"):
+        with suppress(OSError):
+            path.unlink()
 
 
 def _sync_folder(folder: Path) -> None:

@@ -18,11 +18,12 @@ from typing import Any
 
 from gmc_core.fit import IterationRecord
 from gmc_core.store.errors import explained
-from gmc_core.store.identity import host, machine, package_version, process_mark
+from gmc_core.store.identity import host, machine, process_mark
 from gmc_core.store.places import disk_bytes
 from gmc_core.store.run import Run, State
 from gmc_core.store.store import Store
 from gmc_core.store.submitting import key_of, source_of
+from gmc_core.version import package_version
 
 
 class Lost(Exception):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from gmc_core.store.errors import StoreError, explain, is_damaged
@@ -186,13 +187,16 @@ def _migrate(connection: sqlite3.Connection) -> None:
 
 
 def _set_aside(path: Path) -> Path:
-    """Rename a damaged database and its companions; nothing is overwritten."""
+    """Rename a damaged database and its companions; nothing is overwritten.
+
+    The companions first: beside a new database an old log would be played back.
+    """
+    suffixes = ("-wal", "-shm", "")
     number = 1
-    while (target := path.with_name(f"{path.name}.damaged-{number}")).exists():
+    while any(path.with_name(f"{path.name}.damaged-{number}{s}").exists() for s in suffixes):
         number += 1
-    path.rename(target)
-    for suffix in ("-wal", "-shm"):
-        companion = path.with_name(path.name + suffix)
-        if companion.exists():
-            companion.rename(target.with_name(target.name + suffix))
+    target = path.with_name(f"{path.name}.damaged-{number}")
+    for suffix in suffixes:
+        with suppress(FileNotFoundError):
+            path.with_name(path.name + suffix).rename(target.with_name(target.name + suffix))
     return target

@@ -14,9 +14,9 @@ from typing import Any
 from gmc_core.datasets import DATASETS
 from gmc_core.experiment import ExperimentConfig
 from gmc_core.ratings import RatingScale
-from gmc_core.store.identity import package_version
 from gmc_core.store.reading import Reading
 from gmc_core.store.run import Run
+from gmc_core.version import package_version
 
 NAMED = frozenset({"sample", *DATASETS})
 

@@ -185,9 +185,10 @@ def _take_in(store: Store, content: dict[str, Any], archive: zipfile.ZipFile | N
     try:
         with store.writing():
             identity = _insert(store, content, None, new)
-            if archive is not None:
-                for old, fresh in new:
+            for old, fresh in new:
+                if archive is not None:
                     _unpack(store, archive, old, fresh)
+                _forget_missing_model(store, fresh)
     except BaseException:
         for _, fresh in new:
             shutil.rmtree(store.folder(fresh), ignore_errors=True)
@@ -263,6 +264,16 @@ def _insert(
         for child in content["children"]:
             _insert(store, child, identity, new)
     return identity
+
+
+def _forget_missing_model(store: Store, id: str) -> None:
+    """A finished run without its model does not stand for one that keeps its model."""
+    if store.model_path(id) is None:
+        with store.writing() as database:
+            database.execute(
+                "UPDATE runs SET keep = 0 WHERE id = ? AND kind = 'run' AND state = 'finished'",
+                (id,),
+            )
 
 
 def _unpack(store: Store, archive: zipfile.ZipFile, old: str, fresh: str) -> None:

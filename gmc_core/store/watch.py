@@ -2,7 +2,8 @@
 
 A worker adds 1 to its row's ``beat`` several times a second. Whoever looks keeps, on
 its own monotonic clock, since when it has seen the same number. A process of this
-computer that is gone is noticed at once.
+computer that is gone is noticed at once; one that is there but silent gets more time,
+since a full disk or one large product can keep it from writing.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from gmc_core.store.database import Database
 
 STALE_SECONDS = 10.0
+SILENT_SECONDS = 120.0
 LOOK_SECONDS = 0.5
 
 
@@ -41,8 +43,9 @@ class Watch:
             if beat != row["beat"]:
                 since = now
             self._seen[row["id"]] = (row["beat"], since)
-            gone = row["host"] == host() and process_mark(row["pid"]) != row["process"]
-            if gone or now - since > STALE_SECONDS:
+            here = row["host"] == host()
+            gone = here and process_mark(row["pid"]) != row["process"]
+            if gone or now - since > (SILENT_SECONDS if here else STALE_SECONDS):
                 dead[row["id"]] = row["beat"]
         known = {row["id"] for row in workers}
         for row in running:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from gmc_core.cost import Cost
+from gmc_core.cost import gemm_rate
 from gmc_core.errors import GmcError, ModelFileError
 from gmc_core.experiment import (
     ExperimentConfig,
@@ -26,7 +26,7 @@ from gmc_core.model_file import save_model
 from gmc_core.pictures import Painter, picture_orders
 from gmc_core.splits import Split
 from gmc_core.store import StoreError, artifacts
-from gmc_core.store.places import write_atomically
+from gmc_core.store.places import remove_parts, write_atomically
 from gmc_core.store.queue import Claim, Lost
 from gmc_core.store.run import State
 from gmc_core.store.submitting import source_of
@@ -95,7 +95,15 @@ class Computation:
         self.results: list[Repetition] = []
 
     def run(self) -> None:
-        """Compute to the end, or to where it is stopped or fails; never raises but Lost."""
+        """Compute to the end, or to where it is stopped or fails.
+
+        Raises
+        ------
+        Lost
+            If the run is no longer this worker's.
+        StoreError
+            If its end cannot be written, after all patience.
+        """
         try:
             self._run()
         except Cancelled:
@@ -109,7 +117,8 @@ class Computation:
                 "float32.",
             )
         except OSError as error:
-            self._end("failed", f"{error.filename or 'A file'}: {error.strerror or error}.")
+            where = f"{error.filename or 'A file'}: {error.strerror or error}."
+            self._end("failed", f"{where} Check the path, its rights and the disk, then resume.")
         except Lost:
             log.warning("Run %s is no longer this worker's.", self.claim.run.id)
             raise
@@ -140,6 +149,7 @@ class Computation:
 
     def _collect_finished(self) -> None:
         """Take up the repetitions that an earlier attempt has finished."""
+        remove_parts(self.claim.folder)
         if self.claim.run.key not in (None, self.key):
             self.claim.clear_files()  # the data have changed since, or the model's code
             return
@@ -178,7 +188,7 @@ class Computation:
             split, self.config.fit, team=self.team, start=start.state if start else None
         )
         start = None  # or it would keep the old Σ alive
-        self._patiently(lambda: self.claim.start_at(index, self.records, _cost(fit.cost)))
+        self._patiently(lambda: self.claim.start_at(index, self.records, _cost(fit)))
         # Its own team: the picture of a finished iteration is not to be cancelled.
         self.painter = Painter(picture_orders(fit.model()), team=Team(self.team.size))
         saved = time.monotonic()
@@ -277,5 +287,6 @@ class Computation:
                 time.sleep(_RETRY_SECONDS)
 
 
-def _cost(cost: Cost) -> dict[str, object]:
-    return {**cost.as_dict(), "seconds": cost.seconds()}
+def _cost(fit: Fit) -> dict[str, object]:
+    rate = gemm_rate(fit.settings.dtype)
+    return {**fit.cost.as_dict(), "seconds": fit.cost.seconds(rate)}

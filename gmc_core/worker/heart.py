@@ -13,7 +13,10 @@ BEAT_SECONDS = 0.25
 
 
 class Heart:
-    """A thread that says "alive" and listens; long BLAS calls do not hold it up.
+    """A thread that says "alive" and listens, several times a second.
+
+    A BLAS call of SciPy's holds it up, as it holds the GIL: seconds at most, and
+    :mod:`gmc_core.store.watch` has patience with a process that is there.
 
     Attributes
     ----------
@@ -28,13 +31,15 @@ class Heart:
         self.ending = False
         self._path = path
         self._over = threading.Event()
+        self._changing = threading.Lock()
         self._thread = threading.Thread(target=self._live, name="heart", daemon=True)
         self._thread.start()
 
     def watch(self, run: str | None) -> None:
         """Listen for requests that concern this run."""
-        self.cancelled = self.lost = False
-        self.run = run
+        with self._changing:
+            self.cancelled = self.lost = False
+            self.run = run
 
     def should_stop(self) -> bool:
         """Whether the computation in progress is no longer wanted."""
@@ -54,9 +59,11 @@ class Heart:
                 store = store or Store(self._path)
                 run = self.run
                 cancelled, lost = beat(store, self.worker, run)
-                if run is not None and run == self.run:
-                    self.cancelled = self.cancelled or cancelled
-                    self.lost = self.lost or lost
+                # The answer may be about the run before.
+                with self._changing:
+                    if run is not None and run == self.run:
+                        self.cancelled = self.cancelled or cancelled
+                        self.lost = self.lost or lost
             self._over.wait(BEAT_SECONDS)
         if store is not None:
             store.close()

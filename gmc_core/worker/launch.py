@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 from gmc_core.store import Store
@@ -72,6 +73,7 @@ def _spawn(store: Store, idle_seconds: float) -> int:
                 env=environment,
                 start_new_session=True,
             )  # fmt: skip
-    # It is meant to outlive this process, so nobody will wait for it.
-    process.returncode = 0
+    # It is meant to outlive this process; where it does not, its entry among the
+    # system's processes goes with its end.
+    threading.Thread(target=process.wait, name="guard", daemon=True).start()
     return process.pid

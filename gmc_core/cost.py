@@ -84,15 +84,14 @@ def estimate(
     matrix = dimension**2 * item
     if form == "factor":
         matrices = 3 * count * dimension * item + threads * largest * count * item
-    elif form == "product":
-        step = 2 * matrix + block_rows(count, dimension) * dimension * item
-        matrices = max(step, matrix + workspace)
-        workspace = 0
+        workspace = threads * min(largest, count) ** 2 * item
     else:
-        matrices = max(3 * matrix, matrix + workspace)
+        # Σ of the last finished iteration stays until the next one is finished, so that
+        # a fit can be stopped at any time; beside the two, what a step needs for itself.
+        block = block_rows(count, dimension) * dimension * item
+        own = max(block if form == "product" else matrix, workspace)
+        matrices = 2 * matrix + max(own, dimension**2 * 8 if objective else 0)
         workspace = 0
-    if objective and form != "factor":
-        matrices = max(matrices, matrix + dimension**2 * 8)
     # The weights of two iterations, and the order of the entries by coordinate.
     signals = int(ratings) * (2 * item + 8)
     return Cost(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import resource
 import sys
 import time
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+import psutil
 
 from gmc_core.datasets import load_named
 from gmc_core.errors import ConfigError
@@ -63,10 +63,12 @@ class ExperimentConfig:
     def __post_init__(self) -> None:
         if self.protocol not in PROTOCOLS:
             raise ConfigError(f"The protocol is {', '.join(PROTOCOLS)}, not {self.protocol!r}.")
-        if (self.protocol == "pair") != (self.train_file is not None):
-            raise ConfigError("A training file and a test file belong together; give both.")
-        if self.protocol == "pair" and self.test_file is None:
-            raise ConfigError("There is a training file but no test file; give both.")
+        for file in (self.train_file, self.test_file):
+            if (self.protocol == "pair") != (file is not None):
+                raise ConfigError(
+                    "A training file, a test file and the protocol pair belong together; give all "
+                    "three or none."
+                )
         if self.protocol != "strong" and self.strong_users is not None:
             raise ConfigError("The number of novel users belongs to the strong protocol.")
         if not 1 <= self.repetitions <= 1000:
@@ -275,9 +277,7 @@ class Experiment:
         for index, seed in enumerate(self.config.seeds):
             self.fit, self._records = None, []  # frees the last repetition's covariance
             split = make_split(self.config, self.prepared, seed)
-            self.fit = Fit(
-                split, self.config.fit, team=self._team, memory_limit=self._memory_limit
-            )
+            self.fit = Fit(split, self.config.fit, team=self._team, memory_limit=self._memory_limit)
             if on_start is not None:
                 on_start(index, self.fit)
             for record in self.fit.records():
@@ -355,6 +355,11 @@ def summarise(results: list[Repetition], scale: RatingScale, seconds: float) -> 
 
 
 def peak_rss_bytes() -> int:
-    """Peak resident memory of this process so far (Linux and macOS count differently)."""
+    """Peak resident memory of this process so far, earlier runs of a worker included."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return int(psutil.Process().memory_info().peak_wset)  # type: ignore[attr-defined]
+    # Linux counts in KiB, macOS in bytes.
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from gmc_core.cost import Cost, check_memory, estimate
 from gmc_core.em import EmState, EmStep, initial_state, map_em
-from gmc_core.errors import ConfigError
+from gmc_core.errors import ConfigError, NumericalError
 from gmc_core.estep import e_step, predict_pairs
 from gmc_core.linalg.threads import Team
 from gmc_core.metrics import Scores, score
@@ -170,9 +170,14 @@ class Fit:
             try:
                 self.predictions = self._predict()
                 record = self._record(step, before[1], began)
-            except BaseException:
-                # Cancelled while predicting: state and records must not part.
+            except BaseException as error:
+                # Stopped while predicting: state and records must not part.
                 self.state, self.predictions = before
+                if isinstance(error, NumericalError):
+                    raise NumericalError(
+                        f"Predictions of iteration {step.state.iteration}: {error}",
+                        iteration=step.state.iteration,
+                    ) from error
                 raise
             del before  # the next M-step frees the old Σ only if nobody else holds it
             yield record

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gmc_core import cli, readers
+from gmc_core import cli, experiment, readers
 from gmc_core.cli import fit, main, progress, reading
 from gmc_core.errors import NumericalError
 from gmc_core.experiment import Experiment
@@ -136,6 +136,7 @@ def test_lists_are_those_of_the_readers():
         ["fit", "--without-ratings"],
         ["fit", "--model-out", "m.npz", "--without-ratings", "--signals", "columns"],
         ["fit", "--detach", "--json", "a.json"],
+        ["fit", "--again"],
     ],
     ids=" ".join,
 )
@@ -361,6 +362,27 @@ def test_ctrl_c_keeps_what_was_reached(tmp_path):
     assert result["finished"] is False
     assert len(result["repetitions"][0]["records"]) >= 3
     assert load_model(model).iteration >= 3
+
+
+def test_ctrl_c_between_repetitions_keeps_the_finished_ones(capsys, data, tmp_path, monkeypatch):
+    path, model = tmp_path / "r.json", tmp_path / "m.npz"
+    original = experiment.make_split
+
+    def stopped(config, prepared, seed):
+        if seed == 1:
+            raise KeyboardInterrupt
+        return original(config, prepared, seed)
+
+    monkeypatch.setattr(experiment, "make_split", stopped)
+    code, _, _ = run(
+        capsys, "fit", "--data", data, *SMALL, "--repetitions", 3, "--json", path,
+        "--model-out", model,
+    )  # fmt: skip
+    assert code == 130
+    result = json.loads(path.read_text())
+    assert result["finished"] is False
+    assert [len(r["records"]) for r in result["repetitions"]] == [3]
+    assert not model.exists()  # that of a repetition is gone with the next
 
 
 def test_the_first_run_announces_compiling(capsys, data, monkeypatch):

@@ -10,7 +10,7 @@ import pytest
 from making import random_table, ratings_of
 
 from gmc_core.cost import check_memory, estimate
-from gmc_core.errors import ConfigError, DataError, ResourceError
+from gmc_core.errors import ConfigError, DataError, NumericalError, ResourceError
 from gmc_core.experiment import ExperimentConfig, Prepared, make_split, run_experiment
 from gmc_core.filters import Filter
 from gmc_core.fit import Fit, IterationRecord, fit
@@ -228,6 +228,20 @@ def test_take_keeps_the_order_that_was_asked_for(ratings):
     np.testing.assert_array_equal(part.values[: part.sizes[0]], signals.values[own])
 
 
+def test_a_breakdown_while_predicting_names_the_iteration(monkeypatch):
+    table = ratings_of(*random_table(40, 12, 0.6, seed=1))
+    running = Fit(strong_split(table, 0, 20, 10), FitSettings(0.3))
+
+    def broken(*_):
+        raise NumericalError("not positive definite")
+
+    monkeypatch.setattr("gmc_core.fit.predict_pairs", broken)
+    with pytest.raises(NumericalError, match="iteration 1") as caught:
+        list(running.records())
+    assert caught.value.iteration == 1
+    assert running.state.iteration == 0
+
+
 # Cost --------------------------------------------------------------------------
 
 
@@ -236,6 +250,21 @@ def test_cost_counts_the_true_sum_of_cubes():
     assert cost.solve_flops == pytest.approx((10**3 + 20**3 + 300**3) / 3)
     assert cost.paper_flops == pytest.approx(3 * 1000**3 * (330 / 3000) ** 3 / 3)
     assert cost.paper_flops < cost.solve_flops / 6
+
+
+def test_memory_counts_both_covariances_of_an_iteration():
+    few = np.full(400, 600)  # the solves need 600² numbers beside the two, F less
+    cost = estimate(few, 700, "float32", form="product", threads=1)
+    assert cost.memory_bytes >= (2 * 700**2 + 600**2) * 4
+    more = estimate(few, 700, "float32", form="product", threads=1, objective=True)
+    assert more.memory_bytes >= 2 * 700**2 * 4 + 700**2 * 8
+    assert estimate(few, 2000, form="congruence", threads=1).memory_bytes >= 3 * 2000**2 * 8
+
+
+def test_a_test_file_needs_the_pair_protocol():
+    for files in ({"test_file": "b.csv"}, {"protocol": "pair", "train_file": "a.csv"}):
+        with pytest.raises(ConfigError, match="belong together"):
+            ExperimentConfig(**files)
 
 
 def test_too_large_a_fit_is_refused_with_the_remedy():

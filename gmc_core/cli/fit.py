@@ -54,6 +54,9 @@ def add_parser(commands: Any) -> None:
     output.add_argument(
         "--detach", action="store_true", help="run in the background; gmc runs shows it"
     )
+    output.add_argument(
+        "--again", action="store_true", help="with --detach: repeat a run even if it is there"
+    )
     parser.set_defaults(run=run)
 
 
@@ -69,6 +72,8 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.detach:
         return _detach(args, config)
+    if args.again:
+        raise ConfigError("--again is about the runs that are kept; give --detach.")
     check_output(args.json, "--json")
     check_output(args.model_out, "--model-out")
     from gmc_core.cli.progress import run_with_progress, tell_prepared
@@ -101,18 +106,18 @@ def _detach(args: argparse.Namespace, config: Any) -> int:
             )
     from gmc_core.cli import runs  # type: ignore[attr-defined, unused-ignore]
 
-    return int(runs.detach(config) or 0)
+    return int(runs.detach(config, again=args.again) or 0)
 
 
 def _keep(args: argparse.Namespace, experiment: Experiment, reason: str) -> None:
     """Keep what an interrupted run has reached, where the person asked for it."""
-    if experiment.fit is None or experiment.fit.state.iteration == 0:
-        return
-    if args.json is not None:
-        write_json(args.json, {**experiment.result(), "error": reason})
+    result = experiment.result()
+    if args.json is not None and result["repetitions"]:
+        write_json(args.json, {**result, "error": reason})
         if args.json != "-":
             note(f"the iterations done so far are in {args.json}")
-    _save_model(args, experiment)
+    if experiment.fit is not None and experiment.fit.state.iteration > 0:
+        _save_model(args, experiment)
 
 
 def _save_model(args: argparse.Namespace, experiment: Experiment) -> None:

@@ -109,6 +109,28 @@ def test_a_damaged_file_is_set_aside_and_reported(tmp_path: Path, damage: str) -
     assert (tmp_path / "runs.db.damaged-1").read_bytes() == bytes(content)
 
 
+def test_of_two_that_find_the_damage_one_sets_it_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "runs.db"
+    path.write_bytes(b"these are no runs " * 1000)
+    original = schema._open
+
+    def slower_than_another_process(name: Path) -> sqlite3.Connection:
+        try:
+            return original(name)
+        except sqlite3.DatabaseError:
+            path.rename(tmp_path / "runs.db.damaged-1")
+            original(name).close()
+            raise
+
+    monkeypatch.setattr(schema, "_open", slower_than_another_process)
+    store = Store(tmp_path)
+    assert store.set_aside is None
+    assert store.runs() == []
+    assert [file.name for file in tmp_path.glob("*damaged*")] == ["runs.db.damaged-1"]
+
+
 def test_setting_aside_overwrites_no_log_either(tmp_path: Path) -> None:
     path, old = tmp_path / "runs.db", tmp_path / "runs.db.damaged-1-wal"
     old.write_bytes(b"a log without its database")

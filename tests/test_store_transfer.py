@@ -100,6 +100,14 @@ def test_json_and_import_without_files(store: Store, run: Run, tmp_path: Path) -
     assert other.submit(run.config, keep_model=False).id == taken.id
 
 
+def test_where_nothing_can_be_written_the_export_says_so(
+    store: Store, run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "r.html").mkdir()
+    with pytest.raises(StoreError, match="r.html cannot be written; give the name of a file"):
+        store.export(run.id, tmp_path / "r.html")
+
+
 def test_an_exported_file_has_the_usual_rights(store: Store, run: Run, tmp_path: Path) -> None:
     (tmp_path / "plain").touch()
     for name in ("run.json", "run.zip", "run.html"):

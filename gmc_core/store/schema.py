@@ -107,12 +107,15 @@ def connect(path: Path) -> tuple[sqlite3.Connection, Path | None]:
     with _opening:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            found = _identity(path)
             try:
                 connection = _open(path)
             except sqlite3.DatabaseError as error:
                 if not is_damaged(error):
                     raise
-                aside = _set_aside(path)
+                # Another process may have been first: its new file is sound.
+                if _identity(path) == found:
+                    aside = _set_aside(path)
                 connection = _open(path)
         except (sqlite3.Error, OSError) as error:
             raise explain(error, path.parent) from error
@@ -184,6 +187,15 @@ def _migrate(connection: sqlite3.Connection) -> None:
             raise
         if version >= SCHEMA_VERSION - 1:
             return
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What tells a file from another one of the same name; None if there is none."""
+    try:
+        stat = path.stat()
+    except FileNotFoundError:
+        return None
+    return stat.st_dev, stat.st_ino
 
 
 def _set_aside(path: Path) -> Path:

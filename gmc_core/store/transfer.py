@@ -11,6 +11,7 @@ import csv
 import io
 import json
 import math
+import os
 import secrets
 import shutil
 import time
@@ -44,6 +45,11 @@ def export(store: Store, id: str, path: Path, format: str | None = None) -> Path
     """
     format = format or {".npz": "model"}.get(path.suffix, path.suffix.lstrip("."))
     run = store.run(id)
+    folder = path.absolute().parent
+    if path.is_dir() or (folder.exists() and not os.access(folder, os.W_OK)):
+        raise StoreError(
+            f"{path} cannot be written; give the name of a file in a folder that you can write to."
+        )
     if format == "json":
         content = json.dumps(_finite(content_of(store, run)), indent=1).encode()
     elif format == "csv":

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import re
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -58,7 +59,12 @@ def _nothing() -> None:
 
 
 def empty_state(
-    text: str, page: str, label: str, *, icon: str = ":material/arrow_forward:"
+    text: str,
+    page: str,
+    label: str,
+    *,
+    icon: str = ":material/arrow_forward:",
+    query_params: Mapping[str, str] | None = None,
 ) -> None:
     """Say why there is nothing to see, and link the next step.
 
@@ -66,11 +72,11 @@ def empty_state(
     ----------
     text : a sentence.
     page : file of the page that helps, such as ``"pages/fit.py"``.
-    label : of the link.
+    label : of the link. query_params : what the page shall show.
     """
     with st.container(border=True):
         st.markdown(text)
-        st.page_link(page, label=label, icon=icon)
+        st.page_link(page, label=label, icon=icon, query_params=query_params)
 
 
 @contextmanager
@@ -118,9 +124,13 @@ def _logger() -> logging.Logger:
 
 def escape(text: str) -> str:
     """Text that Markdown shows as it is: names of files and titles hold ``_``, ``*``, ``$``."""
-    for sign in "\\`*_{}[]<>#$~|":
-        text = text.replace(sign, f"\\{sign}")
-    return text.replace("\n", "  \n").replace(":material", "\\:material")
+    text = re.sub(r"([\\`*_{}\[\]<>#$~|&])", r"\\\1", text)
+    # "1. " and "- " at the start of a line would begin a list.
+    text = re.sub(r"(?m)^(\s*\d+)([.)])(?=\s|$)", r"\1\\\2", text)
+    text = re.sub(r"(?m)^(\s*)([-+=])", r"\1\\\2", text)
+    # Streamlit finds :emoji: and :material/icon: after Markdown has taken backslashes away;
+    # an invisible word joiner keeps them apart.
+    return re.sub(r":(?=[\w+/-]+:)", ":\u2060", text).replace("\n", "  \n")
 
 
 def chart(

@@ -64,7 +64,7 @@ def rating_row(name: str, model: GaussianModel, item: int, note: str = "") -> No
                 ":material/close:",
                 key=f"{key}_off",
                 type="tertiary",
-                help=f"Take {model.title(item)} off the list",
+                help=f"Take {escape(model.title(item))} off the list",
                 on_click=take_away,
                 args=(name, item),
             )

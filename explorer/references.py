@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import streamlit as st
 
+from explorer.components import escape
 from gmc_core.baselines import baselines
 from gmc_core.experiment import ExperimentConfig, make_split, prepare
 from gmc_core.reproduction import paper_nmae, table_for
@@ -49,7 +50,7 @@ def references(run: Run) -> References:
         return References(lines, False)
     error = job.exception()
     if error is not None:
-        return References(lines, True, f"The baselines could not be computed: {error}")
+        return References(lines, True, f"The baselines could not be computed: {escape(str(error))}")
     return References({**job.result(), **lines}, True)
 
 

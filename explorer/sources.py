@@ -124,7 +124,9 @@ def load(data: str, progress: Progress | None = None) -> Loaded:
 
 def keywords(reading: dict[str, Any]) -> dict[str, Any]:
     """``reading`` as the keywords of ``gmc_core.readers.load``."""
-    plain = {key: reading[key] for key in ("format", "duplicates") if key in reading}
+    plain: dict[str, Any] = {
+        key: reading[key] for key in ("format", "duplicates") if key in reading
+    }
     options = {key: value for key, value in reading.items() if key not in plain}
     return {**plain, "options": DelimitedOptions(**options)} if options else plain
 

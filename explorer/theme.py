@@ -89,6 +89,12 @@ def palette(dark: bool = False) -> Palette:
     return DARK if dark else LIGHT
 
 
+def faint(color: str, opacity: float) -> str:
+    """A colour of a palette, see-through, to fill an area under its line."""
+    red, green, blue = (int(color[start : start + 2], 16) for start in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{opacity:g})"
+
+
 def is_dark() -> bool:
     """Whether the visitor sees the dark theme now."""
     import streamlit as st  # figures that use this module stay free of Streamlit
@@ -144,6 +150,12 @@ def style(
             "bgcolor": colors.surface,
             "bordercolor": colors.grid,
             "font": {"color": colors.text, "size": 13},
+        },
+        # Plotly's own colours for the toolbar are made for one background only.
+        modebar={
+            "bgcolor": "rgba(0,0,0,0)",
+            "color": colors.muted,
+            "activecolor": colors.accent,
         },
         bargap=0.12,
         uirevision=uirevision,

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import plotly.graph_objects as go
 import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from explorer import context
+from explorer.components import escape
+from explorer.theme import palette, style
 from gmc_core.experiment import ExperimentConfig
 from gmc_core.store import Store
 
@@ -155,3 +158,24 @@ def test_a_known_error_is_shown_as_it_is():
 
     at = AppTest.from_function(page, default_timeout=60).run()
     assert at.error[0].value == r"The file is empty\_now; give another."
+
+
+@pytest.mark.parametrize(
+    ("title", "shown"),
+    [
+        ("Cube: $9 *and* AT&T [x]", r"Cube: \$9 \*and\* AT\&T \[x\]"),
+        ("1. April", r"1\. April"),
+        ("- minus", r"\- minus"),
+        ("12 Angry Men (1957)", "12 Angry Men (1957)"),
+        ("Mission: Impossible", "Mission: Impossible"),
+        (":fire: :material/home:", ":\u2060fire: :\u2060material/home:"),
+    ],
+)
+def test_titles_are_shown_as_they_are(title, shown):
+    assert escape(title) == shown
+
+
+def test_the_toolbar_of_a_chart_has_the_colours_of_its_theme():
+    for dark in (False, True):
+        bar = style(go.Figure(), dark=dark).layout.modebar
+        assert (bar.color, bar.activecolor) == (palette(dark).muted, palette(dark).accent)

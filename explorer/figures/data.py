@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
 
-from explorer.theme import palette, style
+from explorer.theme import faint, palette, style
 from gmc_core.ratings import Ratings
 
 CONTINUOUS_BINS = 40
@@ -110,7 +110,7 @@ def activity(
             mode="lines",
             line={"color": color, "width": 2.5},
             fill="tozeroy",
-            fillcolor=_transparent(color),
+            fillcolor=faint(color, 0.15),
             hovertemplate=f"{kind} number %{{x:,}}<br>%{{y:,}} ratings<extra></extra>",
         )
     )
@@ -225,8 +225,3 @@ def work_curve(
     keep = np.unique(np.linspace(0, len(cubes), 201).round().astype(int))
     work = np.concatenate([[0.0], np.cumsum(cubes)]) / total
     return keep / len(cubes), work[keep]
-
-
-def _transparent(color: str) -> str:
-    red, green, blue = (int(color[start : start + 2], 16) for start in (1, 3, 5))
-    return f"rgba({red},{green},{blue},0.15)"

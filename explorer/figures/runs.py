@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -36,7 +37,7 @@ def comparison_figure(
         figure.add_scatter(
             x=steps,
             y=means,
-            name=name,
+            name=html.escape(name, quote=False),
             mode="lines+markers",
             line={
                 "color": colors[index % len(colors)],

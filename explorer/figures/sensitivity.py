@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from explorer.theme import Palette, palette, style
+from explorer.theme import Palette, faint, palette, style
 from gmc_core.settings import PAPER_EPSILON
 from gmc_core.valley import Valley
 
@@ -52,7 +52,7 @@ def epsilon_figure(
                 y=[*high, *low[::-1]],
                 mode="lines",
                 fill="toself",
-                fillcolor=_faint(colour),
+                fillcolor=faint(colour, 0.16),
                 line={"width": 0},
                 hoverinfo="skip",
                 showlegend=False,
@@ -262,8 +262,3 @@ def _position(values: Sequence[float], wanted: float) -> int | None:
         if math.isclose(value, wanted, rel_tol=1e-6):
             return index
     return None
-
-
-def _faint(colour: str) -> str:
-    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
-    return f"rgba({red},{green},{blue},0.16)"

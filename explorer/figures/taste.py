@@ -125,7 +125,11 @@ def axis_figure(axis: TasteAxis, *, dark: bool = False) -> go.Figure:
             orientation="h",
             marker_color=[colors.contrast if end.effect > 0 else colors.accent for end in ends],
             customdata=[
-                [html.escape(end.title, quote=False), " · ".join(end.genres), end.n_ratings]
+                [
+                    html.escape(end.title, quote=False),
+                    html.escape(" · ".join(end.genres), quote=False),
+                    end.n_ratings,
+                ]
                 for end in ends
             ],
             hovertemplate="%{customdata[0]}<br>%{customdata[1]}<br>%{x:+.2f} ratings per standard "

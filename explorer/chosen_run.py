@@ -5,7 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from explorer import context
-from explorer.components import empty_state, escape
+from explorer.components import empty_state, escape, guard
+from explorer.fit_form import SIGNALS
 from gmc_core.model import GaussianModel
 from gmc_core.store import Run, StoreError
 
@@ -91,9 +92,11 @@ def explain_signals(kind: str, purpose: str) -> None:
         f"This run took {meaning[kind]}. Fit with rows (users) as signals to see {purpose}.",
         "pages/fit.py",
         "Fit with rows as signals",
+        query_params={"run": context.NO_RUN, "signals": SIGNALS["rows"]},
     )
 
 
+@guard()  # a repeated fragment is outside the page's own guard
 def _await(id: str, purpose: str) -> None:
     run = context.store().run(id)
     if context.store().model_path(id) is not None or run.ended_for_good:

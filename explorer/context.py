@@ -31,6 +31,7 @@ from gmc_core.splits import Split
 from gmc_core.store import Run, Store
 
 _STATE = "explorer.selection"
+NO_RUN = "new"  # in a link: no run, whatever the session has selected
 LARGEST_COUNT = 2**31 - 1  # also of a seed; every widget can show it
 
 # The choices of the start page's button: the embedded sample under the paper's protocol.
@@ -89,7 +90,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "max_items": _count,
     "protocol": _protocol,
     "seed": _count,
-    "run": str,
+    "run": lambda text: "" if text == NO_RUN else text,
 }
 
 
@@ -262,10 +263,16 @@ def model_of(run: str) -> GaussianModel:
     StoreError, ModelFileError
         If the run does not exist, or has no model (yet) that can be read.
     """
+    return _model_of(str(store().path), run, model_stamp(run))
+
+
+def model_stamp(run: str) -> int:
+    """Changes when a run that goes on writes a newer model to the same place; 0: no model."""
     path = store().model_path(run)
-    # A run that goes on writes a newer model to the same place.
-    stamp = path.stat().st_mtime_ns if path is not None else 0
-    return _model_of(str(store().path), run, stamp)
+    try:
+        return path.stat().st_mtime_ns if path is not None else 0
+    except OSError:  # deleted meanwhile
+        return 0
 
 
 @st.cache_resource(max_entries=2, show_spinner="Loading the model …")

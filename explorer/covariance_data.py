@@ -1,7 +1,7 @@
 """Cached answers of one run's model for the Covariance page.
 
-Keyed on the run and the iteration of its model, never on arrays; a run that goes on
-reaches another iteration.
+Keyed on the run and when its model was written, never on arrays: a run that goes on
+writes another model, which may have the same number of iterations in the next repetition.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ AXES_OF_ORDERS = {
 SIZE = pictures.BINS
 
 
-def key_of(run: str, model: GaussianModel) -> ModelKey:
-    """What identifies a model in the caches."""
-    return run, model.iteration
+def key_of(run: str) -> ModelKey:
+    """What identifies the model of a run in the caches."""
+    return run, context.model_stamp(run)
 
 
 @st.cache_data(max_entries=40, show_spinner=False)

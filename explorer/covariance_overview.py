@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import html
+
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import streamlit as st
 
 from explorer import context, covariance_data
-from explorer.components import chart, fact
+from explorer.components import chart, download, fact, guard
 from explorer.covariance_views import current_folder
 from explorer.figures import covariance as figures
+from explorer.tables import to_csv
 from explorer.theme import is_dark
 from gmc_core.item_orders import ORDERS
 from gmc_core.store import Run
@@ -75,14 +79,15 @@ def overview(run: Run) -> None:
     if film and iterations:
         going = not run.ended_for_good
         every = PLAY_SECONDS if playing else POLL_SECONDS if going else None
-        st.fragment(_film, run_every=every)(run.id, str(kind), str(order))
+        st.fragment(_film, run_every=every)(run.id, str(kind), str(order), going)
     elif has_model:
         model = context.model_of(run.id)
-        key = covariance_data.key_of(run.id, model)
+        key = covariance_data.key_of(run.id)
         picture, items = covariance_data.model_picture(key, model, str(kind), str(order))
         titles = covariance_data.titles(key, model)
         labels = figures.run_labels([titles[m] for m in items], len(picture))
         _draw(picture, labels, str(kind), str(order), model.iteration, None)
+        _file(picture, labels, f"{kind}-{order}")
         fact("Computed from the final model; the fit keeps no pictures of this one on its way.")
 
 
@@ -100,8 +105,15 @@ def _iterations(id: str) -> list[int]:
     return [iteration for repetition, iteration in index if repetition == index[-1][0]]
 
 
-def _film(id: str, kind: str, order: str) -> None:
-    """The slider and the picture at its iteration."""
+@guard()  # a repeated fragment is outside the page's own guard
+def _film(id: str, kind: str, order: str, going: bool) -> None:
+    """The slider and the picture at its iteration.
+
+    going : whether the fit was under way when the page was drawn; a page that has
+        noticed the end offers more, and repeats no longer.
+    """
+    if going and context.store().run(id).ended_for_good:
+        st.rerun(scope="app")
     index = context.store().pictures(id)
     repetition = index[-1][0]
     iterations = _iterations(id)
@@ -132,10 +144,24 @@ def _film(id: str, kind: str, order: str) -> None:
     final, _ = covariance_data.kept_picture(folder, id, repetition, last, kind, order)
     labels = _labels(id, items, len(picture))
     _draw(picture, labels, kind, order, shown, figures.color_limit(final))
+    if not going and not st.session_state.get(PLAYING):  # an update would swallow the click
+        _file(picture, labels, f"{kind}-{order}-{shown}")
     if ended:
         st.session_state[PLAYING] = False
         st.session_state.pop(STARTED, None)
         st.rerun(scope="app")
+
+
+def _file(picture: covariance_data.Floats, labels: list[str], name: str) -> None:
+    """The picture's numbers, with what each row and column stands for."""
+
+    def table() -> bytes:
+        plain = [html.unescape(label) for label in labels]
+        frame = pd.DataFrame(picture, columns=plain)
+        frame.insert(0, "Titles", plain)
+        return to_csv(frame)
+
+    download("This picture as CSV", table, f"{name}.csv", "text/csv", key="overview_csv")
 
 
 def _labels(id: str, items: npt.NDArray[np.int64], size: int) -> list[str]:
@@ -145,7 +171,7 @@ def _labels(id: str, items: npt.NDArray[np.int64], size: int) -> list[str]:
     model = context.model_of(id)
     if model.layout.kind != "rows":
         return figures.run_labels([str(item + 1) for item in items], size)
-    titles = covariance_data.titles(covariance_data.key_of(id, model), model)
+    titles = covariance_data.titles(covariance_data.key_of(id), model)
     return figures.run_labels([titles[item] for item in items], size)
 
 

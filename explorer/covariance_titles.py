@@ -26,7 +26,7 @@ ROW, COLUMN = "pair_row", "pair_column"
 
 def chosen_titles(run: Run, model: GaussianModel) -> None:
     """Choose titles, see Σ between them, click a cell to read what it means."""
-    key = covariance_data.key_of(run.id, model)
+    key = covariance_data.key_of(run.id)
     row = st.container(horizontal=True, vertical_alignment="bottom")
     items = _choose(key, model, row)
     with row:
@@ -184,6 +184,7 @@ def _pair(
     if i != j and st.toggle(
         "Hold all other titles fixed",
         key="pair_partial",
+        bind="query-params",
         help="The partial correlation, from the inverse of Σ. The first one takes a moment.",
     ):
         # Of all titles shown at once: the next pair then costs nothing.

@@ -22,11 +22,11 @@ EIGENVALUES = 20
 
 def nearest(run: Run, model: GaussianModel) -> None:
     """A title's neighbours by correlation, as bars and table."""
-    key = covariance_data.key_of(run.id, model)
+    key = covariance_data.key_of(run.id)
     left, middle, right = st.columns([5, 2, 2], vertical_alignment="bottom")
     with left:
         item = title_box("Title", "title", key, model)
-    top = middle.number_input("How many", 5, 50, 15, 5, key="neighbours_top")
+    top = middle.number_input("How many", 5, 50, 15, 5, key="neighbours_top", bind="query-params")
     least = min_ratings_box(right, model, "neighbours_least")
     if item is None:
         st.info("Search a title above to see its nearest neighbours.", icon=":material/search:")
@@ -78,7 +78,7 @@ def neighbours_table(found: list[analysis.Neighbour]) -> pd.DataFrame:
 
 def taste_axes(run: Run, model: GaussianModel) -> None:
     """The leading eigenvectors with the titles at their ends, and the spectrum."""
-    key = covariance_data.key_of(run.id, model)
+    key = covariance_data.key_of(run.id)
     leading = covariance_data.spectrum(key, model, min(EIGENVALUES, len(model.items)))
     left, right = st.columns([5, 2], vertical_alignment="bottom")
     least = min_ratings_box(right, model, "axes_least")
@@ -118,7 +118,7 @@ def taste_axes(run: Run, model: GaussianModel) -> None:
 
 def variances(run: Run, model: GaussianModel) -> None:
     """Variances and means against the number of ratings."""
-    key = covariance_data.key_of(run.id, model)
+    key = covariance_data.key_of(run.id)
     profile = taste.variance_profile(model)
     titles = covariance_data.titles(key, model)
     words = taste_figures.describe_variance(profile)
@@ -160,6 +160,7 @@ def min_ratings_box(
             max(most, 1),
             min(default_min_ratings(model), most),
             key=key,
+            bind="query-params",
             help="Leaves out titles with fewer training ratings. The default is 1 % of the users: "
             "of rarer titles Σ says little.",
         )

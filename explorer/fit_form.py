@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from explorer import context
 from gmc_core.experiment import ExperimentConfig
@@ -27,6 +28,7 @@ E_STEP = (
 )
 START = r"\tilde f_i=y_i\ \text{where known, the initial value elsewhere}"
 
+SIGNALS = {"rows": "Rows (users)", "columns": "Columns (items)", "blocks": "Blocks"}
 _MANTISSAS = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
 PAPER: dict[str, Any] = {
     "epsilon": None,
@@ -158,6 +160,11 @@ def constant_controls(scale: RatingScale, protocol: str) -> FitSettings:
     return FitSettings(noise=noise, initial=initial, signals=signals, block=block, dtype=dtype)
 
 
+def fits(protocol: str, settings: FitSettings) -> bool:
+    """Whether the settings can be tested under the protocol."""
+    return protocol != "strong" or settings.signals == "rows"
+
+
 def _card(title: str, formula: str, sentence: str) -> None:
     st.markdown(f"**{title}**")
     st.latex(formula)
@@ -226,16 +233,16 @@ def _initial(scale: RatingScale) -> float | None:
 def _signals(protocol: str) -> tuple[Any, tuple[int, int]]:
     signals = st.segmented_control(
         "Signals",
-        ["rows", "columns", "blocks"],
+        list(SIGNALS),
         default="rows",
         required=True,
         key="signals",
         bind="query-params",
-        format_func={"rows": "Rows (users)", "columns": "Columns (items)", "blocks": "Blocks"}.get,
+        format_func=SIGNALS.get,
         help="What one Gaussian vector is. Rows are the paper's choice, slightly better than the "
         "others there.",
     )
-    if protocol == "strong" and signals != "rows":
+    if protocol == "strong" and signals != "rows":  # see `fits`
         st.warning(
             "Strong generalization predicts new users, who exist only where rows are the signals. "
             "Choose rows, or weak generalization on the Data page."
@@ -244,10 +251,14 @@ def _signals(protocol: str) -> tuple[Any, tuple[int, int]]:
     if signals == "blocks":
         height, width = st.columns(2)
         block = (
-            int(height.number_input("Block height (users)", 1, 512, 16, key="block_height")),
-            int(width.number_input("Block width (items)", 1, 512, 16, key="block_width")),
+            _block_side(height, "Block height (users)", "block_height"),
+            _block_side(width, "Block width (items)", "block_width"),
         )
     return signals or "rows", block
+
+
+def _block_side(place: DeltaGenerator, label: str, key: str) -> int:
+    return int(place.number_input(label, 1, 512, 16, key=key, bind="query-params"))
 
 
 def _repetitions(protocol: str) -> int:

@@ -53,6 +53,37 @@ def from_text(model: GaussianModel, text: str) -> tuple[RatingsByItem, int]:
     return ratings, lost
 
 
+def changes_to_text(
+    model: GaussianModel, user: object, base: Mapping[int, float], ratings: Mapping[int, float]
+) -> str:
+    """What-if changes to a user's ratings ``base``, for a URL; "" if none or too many.
+
+    ``user;id:rating,id:-``: new ratings, and a minus sign for those that are left out.
+    """
+    changed = {m: value for m, value in ratings.items() if base.get(m) != value}
+    gone = [m for m in base if m not in ratings]
+    if not 0 < len(changed) + len(gone) <= MAX_IN_URL:
+        return ""
+    ids = model.items.ids
+    parts = [to_text(model, changed)] if changed else []
+    parts += [f"{quote(str(ids[m]), safe='')}:-" for m in gone]
+    return f"{quote(str(user), safe='')};{','.join(parts)}"
+
+
+def changed_by_text(
+    model: GaussianModel, user: object, base: Mapping[int, float], text: str
+) -> RatingsByItem:
+    """A user's ratings with the changes of :func:`changes_to_text`, if they are this user's."""
+    owner, _, rest = text.partition(";")
+    if unquote(owner) != str(user):
+        return dict(base)
+    parts = rest.split(",")
+    left_out = [unquote(part[:-2]) for part in parts if part.endswith(":-")]
+    gone = {int(m) for m in model.items.find(left_out)} if left_out else set()
+    changed, _ = from_text(model, ",".join(part for part in parts if not part.endswith(":-")))
+    return {m: value for m, value in {**base, **changed}.items() if m not in gone}
+
+
 def rating_options(scale: RatingScale) -> list[float] | None:
     """The values a person can choose, None for a continuous or very fine scale."""
     levels = scale.levels

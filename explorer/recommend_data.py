@@ -22,7 +22,7 @@ RatingsKey = tuple[tuple[int, float], ...]
 
 def fold_in(run: Run, model: GaussianModel, ratings: dict[int, float]) -> Posterior:
     """The belief about a user with these ratings, by fold-in; nothing is trained."""
-    return _fold_in(covariance_data.key_of(run.id, model), model, tuple(sorted(ratings.items())))
+    return _fold_in(covariance_data.key_of(run.id), model, tuple(sorted(ratings.items())))
 
 
 # A posterior of n ratings holds n × N numbers; two, so that filters do not solve again.
@@ -34,7 +34,7 @@ def _fold_in(key: ModelKey, _model: GaussianModel, ratings: RatingsKey) -> Poste
 
 def trained_people(run: Run, model: GaussianModel) -> People | None:
     """The training users, with the ratings that the fit did not see."""
-    return _trained(str(context.store().path), covariance_data.key_of(run.id, model), model)
+    return _trained(str(context.store().path), covariance_data.key_of(run.id), model)
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
@@ -47,7 +47,8 @@ def _trained(folder: str, key: ModelKey, _model: GaussianModel) -> People | None
 
 def novel_people(run: Run, model: GaussianModel) -> People | None:
     """The users of a strong split that the model has never seen."""
-    return People.unseen(model, _split(run.id, run.config.seeds[-1]))
+    # A stopped run's model is that of the repetition in progress.
+    return People.unseen(model, _split(run.id, run.config.seeds[run.repetition]))
 
 
 @st.cache_resource(max_entries=2, show_spinner="Drawing the split again …")

@@ -10,7 +10,15 @@ import streamlit as st
 
 from explorer import covariance_data
 from explorer.components import escape, fact
-from explorer.one_user import People, RatingsByItem, from_text, rating_options, to_text
+from explorer.one_user import (
+    People,
+    RatingsByItem,
+    changed_by_text,
+    changes_to_text,
+    from_text,
+    rating_options,
+    to_text,
+)
 from explorer.rating_rows import clear, listed, rated, rating_row, search_row
 from explorer.recommend_data import novel_people, trained_people
 from gmc_core.model import GaussianModel, Posterior
@@ -21,7 +29,7 @@ MAX_PICKED = 5_000  # users in the box; the filter narrows down to any
 
 def own_ratings(run: Run, model: GaussianModel) -> str:
     """Search and rate titles; returns the name under which the ratings are kept."""
-    key = covariance_data.key_of(run.id, model)
+    key = covariance_data.key_of(run.id)
     name = f"mine_{run.id}_{model.iteration}"
     if name not in st.session_state:
         ratings, lost = from_text(model, st.query_params.get("rated", ""))
@@ -108,7 +116,8 @@ def _user_box(people: People, key: str) -> int | None:
     ids = people.ratings.users.ids
     low, high = int(counts.min()), int(counts.max())
     if key not in st.session_state:
-        st.session_state[key] = _user_of_link(people)
+        seen = None if "user" in st.query_params else st.session_state.get(f"{key}_seen")
+        st.session_state[key] = _user_of_link(people) if seen is None else seen
     with st.container(horizontal=True, vertical_alignment="bottom"):
         box = st.container(width="stretch")
         random = st.button(
@@ -144,6 +153,7 @@ def _user_box(people: People, key: str) -> int | None:
     )
     if user is not None:
         st.query_params["user"] = str(ids[user])
+        st.session_state[f"{key}_seen"] = user  # survives a look at another page
     return user
 
 
@@ -171,12 +181,24 @@ def edited_ratings(
     id = people.ratings.users.ids[user]
     name = f"whatif_{run.id}_{people.novel}_{id}"
     version = st.session_state.setdefault(f"{name}_version", 0)
+    editor, start, last, added = (
+        f"{name}_{part}" for part in (f"editor_{version}", "start", "last", "added")
+    )
+    if last not in st.session_state:
+        linked = changed_by_text(model, id, base, st.query_params.get("edits", ""))
+        st.session_state[last] = linked
+        listed(added).update({m: value for m, value in linked.items() if m not in base})
+    if editor not in st.session_state:
+        # The editor forgets its changes while it is not drawn; it goes on from these. Then
+        # they stay the same, since its own changes count from where it began.
+        st.session_state[start] = st.session_state[last]
+    begin: RatingsByItem = st.session_state[start]
     items = sorted(base, key=lambda m: (-base[m], -model.item_counts[m]))
     table = pd.DataFrame(
         {
-            "Use": True,
+            "Use": [m in begin for m in items],
             "Title": [model.title(m) for m in items],
-            "Rating": [base[m] for m in items],
+            "Rating": [begin.get(m, base[m]) for m in items],
         }
     )
     options = rating_options(model.scale)
@@ -198,7 +220,7 @@ def edited_ratings(
             "Rating": rating,
         },
         disabled=["Title"],
-        key=f"{name}_editor_{version}",
+        key=editor,
         alt=f"The {len(items)} ratings of user {id}; ratings can be changed or left out.",
     )
     ratings = {
@@ -206,8 +228,7 @@ def edited_ratings(
         for item, used, value in zip(items, edited["Use"], edited["Rating"], strict=True)
         if used and pd.notna(value)
     }
-    added = f"{name}_added"
-    key = covariance_data.key_of(run.id, model)
+    key = covariance_data.key_of(run.id)
     popular = covariance_data.by_popularity(key, model)
     more = [m for m in popular if m not in base and m not in listed(added)]
     search_row(added, model, more, covariance_data.titles(key, model), "What if … also rated")
@@ -215,10 +236,17 @@ def edited_ratings(
         rating_row(added, model, item)
     ratings.update(rated(added))
     changed = ratings != base
+    st.session_state[last] = ratings
+    text = changes_to_text(model, id, base, ratings)
+    if text:
+        st.query_params["edits"] = text
+    else:
+        st.query_params.pop("edits", None)
     if changed:
 
         def undo() -> None:
             clear(added)
+            st.session_state[last] = base
             st.session_state[f"{name}_version"] = version + 1
 
         st.button("Undo all changes", icon=":material/undo:", key=f"{name}_undo", on_click=undo)

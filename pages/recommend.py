@@ -39,7 +39,7 @@ def yourself(run: Run, model: GaussianModel) -> None:
         ratings = rated(name)
         posterior = fold_in(run, model, ratings)
         recommend_who.own_rows(name, model)
-        popular = covariance_data.by_popularity(covariance_data.key_of(run.id, model), model)
+        popular = covariance_data.by_popularity(covariance_data.key_of(run.id), model)
         candidates = [item for item in popular[:CANDIDATES] if item not in listed(name)]
         suggested = model.most_informative(posterior, candidates, SUGGESTED)
         recommend_who.next_rows(name, model, posterior, suggested)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 import streamlit as st
 from computed_runs import computed, opened, small, texts
 
-from explorer import rating_rows
+from explorer import covariance_data, rating_rows
 from gmc_core.store import Store
 
 PAGE = "pages/covariance.py"
@@ -109,6 +111,22 @@ def test_the_slider_goes_through_the_iterations(ids):
     linked = opened(PAGE, run=ids["weak"], iteration="2")
     assert "at iteration 2" in texts(linked)
     assert "at iteration 3" in texts(opened(PAGE, run=ids["weak"], iteration="99"))
+
+
+def test_the_picture_can_be_downloaded_and_columns_lead_to_the_settings(ids):
+    at = opened(PAGE, run=ids["weak"])
+    assert "This picture as CSV" in [button.label for button in at.get("download_button")]
+    at = opened(PAGE, run=ids["columns"], view="Titles")
+    (link,) = [e.proto for e in at.get("page_link") if e.proto.label == "Fit with rows as signals"]
+    assert "run=new" in link.query_string
+
+
+def test_a_newer_model_of_a_run_is_another_key(ids):
+    before = covariance_data.key_of(ids["weak"])
+    with Store() as store:
+        path = store.model_path(ids["weak"])
+    os.utime(path, ns=(1, 1))
+    assert covariance_data.key_of(ids["weak"]) != before
 
 
 def test_play_starts_from_the_first_iteration(ids):

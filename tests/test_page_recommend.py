@@ -7,6 +7,7 @@ import pytest
 import streamlit as st
 from computed_runs import computed, opened, small, texts
 
+from explorer import one_user
 from gmc_core.model_file import load_model, save_model
 from gmc_core.store import Store
 
@@ -228,3 +229,31 @@ def test_a_model_without_ratings_knows_no_users(ids):
     at = at.segmented_control(key="who").set_value(USER).run()
     assert not at.exception
     assert "knows no users" in texts(at)
+
+
+def test_what_if_changes_are_in_the_link(ids, model):
+    at = opened(PAGE, run=ids["weak"], who=USER)
+    before = shown(at)
+    user = box(at, "User").value
+    mine = set(model.ratings.of_user(user)[0].tolist())
+    item = next(m for m in range(len(model.items)) if m not in mine)
+    at = box(at, "What if … also rated").select(model.title(item)).run()
+    at = rate(at, model.title(item), "½ 0.5")
+    edits = at.query_params["edits"]
+    text = edits if isinstance(edits, str) else edits[0]
+    id = str(model.ratings.users.ids[user])
+    linked = opened(PAGE, run=ids["weak"], who=USER, user=id, edits=text)
+    np.testing.assert_allclose(shown(linked)["Prediction"], shown(at)["Prediction"])
+    linked = next(b for b in linked.button if b.label == "Undo all changes").click().run()
+    np.testing.assert_allclose(shown(linked)["Prediction"], before["Prediction"])
+    assert "edits" not in linked.query_params
+
+
+def test_what_if_text_keeps_changed_added_and_left_out_ratings(model):
+    base = {0: 3.0, 1: 4.0, 2: 5.0}
+    edited = {0: 2.5, 2: 5.0, 7: 1.0}
+    text = one_user.changes_to_text(model, "u;1", base, edited)
+    assert one_user.changed_by_text(model, "u;1", base, text) == edited
+    assert one_user.changed_by_text(model, "another", base, text) == base
+    assert one_user.changes_to_text(model, "u;1", base, dict(base)) == ""
+    assert one_user.changed_by_text(model, "u;1", base, "u%3B1;nonsense,:-,x:9") == base

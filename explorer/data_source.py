@@ -23,11 +23,16 @@ PREVIEW_ROWS = 6
 def choose_source() -> None:
     """Three ways to ratings; the choice takes effect for the rest of the page."""
     chosen = context.current()
+    if st.session_state.get("explorer.data_drawn") != chosen.data:
+        # A link or another page has selected other data since these boxes were drawn.
+        st.session_state["explorer.data_drawn"] = chosen.data
+        st.session_state["data_mode"] = mode = _mode_of(chosen.data)
+        if mode == "named" and chosen.data in datasets.DATASETS:
+            st.session_state["data_named"] = chosen.data
     mode = st.segmented_control(
         "Where the ratings come from",
         list(MODES),
         format_func=MODES.get,
-        default=_mode_of(chosen.data),
         key="data_mode",
         required=True,
         on_change=_take_mode,

@@ -21,6 +21,7 @@ from gmc_core.reproduction import table_for
 from gmc_core.store import Run
 
 POLL_SECONDS = 1.0
+QUIET_SECONDS = 3.0  # for a stopped run, which another tab may resume
 STATES: dict[str, tuple[str, str, str]] = {
     # label, colour, icon
     "queued": ("waiting", "gray", ":material/hourglass_empty:"),
@@ -31,6 +32,8 @@ STATES: dict[str, tuple[str, str, str]] = {
     "interrupted": ("interrupted", "orange", ":material/power_off:"),
 }
 
+STATUS_HEIGHT = "5.5rem"  # of a result in two lines
+
 Curves = list[list[IterationRecord]]
 
 
@@ -39,13 +42,14 @@ def show(run: Run) -> None:
     if run.state == "queued":
         start_worker()
     _head(run)
-    if run.ended_for_good:
-        _next_steps(run)
+    _next_steps(run)
     pending = run.state in ("queued", "running") or not references(run).ready
     body = st.fragment(_body, run_every=POLL_SECONDS if pending else None)
     body(run.id, run.state, pending)
     if run.ended_for_good:
         _after(run)
+    if run.resumable:
+        notice_change(run.id, run.state)
 
 
 def _head(run: Run) -> None:
@@ -61,7 +65,7 @@ def _head(run: Run) -> None:
                 icon=":material/stop:",
                 disabled=run.cancelling,
                 help="Stops within a second or so and keeps what has been reached.",
-                on_click=context.store().cancel,
+                on_click=guard()(context.store().cancel),
                 args=(run.id,),
             )
         elif run.resumable:
@@ -71,7 +75,7 @@ def _head(run: Run) -> None:
                 icon=":material/resume:",
                 type="primary",
                 help="Goes on from the last saved state and ends as if it had not been stopped.",
-                on_click=context.store().resume,
+                on_click=guard()(context.store().resume),
                 args=(run.id,),
             )
         st.button(
@@ -94,13 +98,25 @@ def _body(identity: str, state: str, pending: bool) -> None:
     known = references(run)
     if pending and run.ended_for_good and known.ready:
         st.rerun(scope="app")
-    _status(run, curves)
+    # As tall while it runs as the result will be, so that the charts stay where they are.
+    st.html(f"<style>.st-key-run_status {{ min-height: {STATUS_HEIGHT} }}</style>")
+    with st.container(key="run_status"):
+        _status(run, curves)
     _charts(run, curves, known)
 
 
+@st.fragment(run_every=QUIET_SECONDS)
+@guard()
+def notice_change(identity: str, state: str) -> None:
+    """Draws nothing; redraws the page when a stopped run was resumed elsewhere."""
+    if context.store().run(identity).state != state:
+        st.rerun(scope="app")
+
+
 def _next_steps(run: Run) -> None:
-    """Links to what the model can be used for."""
-    if context.store().model_path(run.id) is None:
+    """Links to what the model can be used for; idle, but in place, until there is one."""
+    waiting = context.store().model_path(run.id) is None or not run.ended_for_good
+    if waiting and (run.ended_for_good or not run.keeps_model):
         return
     with st.container(horizontal=True, gap="medium"):
         for page, text, icon in (
@@ -108,7 +124,13 @@ def _next_steps(run: Run) -> None:
             ("pages/recommend.py", "Get recommendations", ":material/thumb_up:"),
             ("pages/sensitivity.py", "Vary ε", ":material/tune:"),
         ):
-            st.page_link(page, label=text, icon=icon, query_params=context.link_params(run=run.id))
+            st.page_link(
+                page,
+                label=text,
+                icon=icon,
+                disabled=waiting,
+                query_params=context.link_params(run=run.id),
+            )
 
 
 def curves_of(run: Run) -> Curves:

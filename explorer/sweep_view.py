@@ -17,7 +17,8 @@ from explorer.cost_view import duration
 from explorer.figures import sensitivity as figures
 from explorer.fit_form import paper_epsilon
 from explorer.run_actions import exports, start_worker
-from explorer.run_view import STATES
+from explorer.run_view import STATES, notice_change
+from explorer.tables import to_csv
 from explorer.theme import is_dark
 from gmc_core.ratings import RatingScale
 from gmc_core.settings import PAPER_EPSILON
@@ -35,6 +36,8 @@ def show(sweep: Run) -> None:
     _head(sweep)
     active = sweep.state in ("queued", "running")
     st.fragment(_body, run_every=POLL_SECONDS if active else None)(sweep.id, sweep.state)
+    if sweep.resumable:
+        notice_change(sweep.id, sweep.state)
     with st.expander("All fits, export, and the command", icon=":material/ios_share:"):
         table = sweep_results(context.store(), sweep.id)
         st.dataframe(
@@ -44,7 +47,7 @@ def show(sweep: Run) -> None:
             alt="Table of the sweep's fits with ε, L, seed, state and NMAE.",
         )
         download(
-            "Table (CSV)", table.to_csv(index=False), f"sweep-{sweep.id}.csv", "text/csv",
+            "Table (CSV)", to_csv(table), f"sweep-{sweep.id}.csv", "text/csv",
             key="sweep_csv",
         )  # fmt: skip
         exports(sweep)
@@ -64,7 +67,7 @@ def _head(sweep: Run) -> None:
                 key="cancel_sweep",
                 icon=":material/stop:",
                 help="Finished fits stay; the one under way stops within a second or so.",
-                on_click=store.cancel,
+                on_click=guard()(store.cancel),
                 args=(sweep.id,),
             )
         elif sweep.resumable:
@@ -74,7 +77,7 @@ def _head(sweep: Run) -> None:
                 icon=":material/resume:",
                 type="primary",
                 help="Computes the fits that have not finished.",
-                on_click=store.resume,
+                on_click=guard()(store.resume),
                 args=(sweep.id,),
             )
         st.button("New sweep", key="new_sweep", icon=":material/add:", on_click=leave)

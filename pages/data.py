@@ -10,6 +10,7 @@ import streamlit as st
 from explorer import context, data_source, overview, sources
 from explorer.components import chart, download, escape, fact, guard, number_row, page_header
 from explorer.figures import data as figures
+from explorer.tables import to_csv
 from explorer.theme import is_dark
 from gmc_core import cost
 from gmc_core.filters import FilterReport
@@ -128,7 +129,9 @@ def titles_card(ratings: Ratings) -> None:
     )
     with st.container(horizontal=True, vertical_alignment="center"):
         fact(f"{min(len(found), TITLES_SHOWN):,} of {len(found):,} matching items shown.")
-        download("All as CSV", lambda: found.to_csv(), f"{ratings.name}-items.csv", "text/csv")
+        download(
+            "All as CSV", lambda: to_csv(found, index=True), f"{ratings.name}-items.csv", "text/csv"
+        )
 
 
 def reading_card(loaded: Loaded) -> None:
@@ -319,6 +322,7 @@ def continue_button(place: str) -> None:
         icon=":material/arrow_forward:",
         key=f"data_continue_{place}",
     ):
+        context.choose(run="")  # the settings, not the run that was looked at last
         st.switch_page("pages/fit.py", query_params=context.link_params())
 
 

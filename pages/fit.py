@@ -12,6 +12,7 @@ import streamlit as st
 from explorer import context, cost_view, fit_form, run_view, sources
 from explorer.components import empty_state, escape, guard, page_header
 from explorer.run_actions import start_worker
+from gmc_core.errors import DataError
 from gmc_core.experiment import ExperimentConfig
 from gmc_core.settings import FitSettings
 from gmc_core.store import StoreError
@@ -30,7 +31,11 @@ def start(config: ExperimentConfig) -> None:
 def settings() -> None:
     """The form, the estimate and the start button."""
     chosen = context.current()
-    ratings, _ = context.filtered(chosen)
+    try:
+        ratings, _ = context.filtered(chosen)
+    except DataError as error:
+        empty_state(escape(str(error)), "pages/data.py", "Choose the data")
+        return
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(
             f"**{escape(sources.title(chosen.data))}**: {ratings.n_users:,} users, "
@@ -55,8 +60,7 @@ def settings() -> None:
 def _start_bar(choice: fit_form.Choice, protocol: str) -> None:
     cost = cost_view.cost_of(choice.settings)
     seconds = cost_view.fit_seconds(cost, choice.settings) * choice.repetitions
-    possible = cost_view.allowed(cost)
-    possible = possible and not (protocol == "strong" and choice.settings.signals != "rows")
+    possible = cost_view.allowed(cost) and fit_form.fits(protocol, choice.settings)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", border=True):
         clicked = st.button(
             "Start the fit",
@@ -83,7 +87,8 @@ def show(identity: str) -> None:
         empty_state(
             "This link leads to a sweep, which has a page of its own.",
             "pages/sensitivity.py",
-            "Open the sweeps",
+            "Open the sweep",
+            query_params={"sweep": run.id},
         )
     else:
         run_view.show(run)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import streamlit as st
 
-from explorer import context, sources
-from explorer.components import download, guard, page_header
+from explorer import context, own_file, sources
+from explorer.components import download, escape, guard, page_header
 from explorer.results_table import as_csv, as_html, as_json, as_markdown, measured_sentence
 from explorer.run_actions import start_worker
+from explorer.run_view import STATES
 from gmc_core.experiment import ExperimentConfig
 from gmc_core.published import TABLES, PublishedTable
 from gmc_core.reproduction import REPETITIONS, Reproduction, reproduction
@@ -24,7 +25,7 @@ def start(name: str, table: PublishedTable, path: str) -> None:
     """Queue the weak and the strong experiment."""
     reading: dict[str, object] = {}
     if path:
-        path, reading = sources.location(sources.register(path))
+        path, reading = sources.location(sources.register(own_file.clean_path(path)))
     for protocol in PROTOCOLS:
         context.store().submit(
             ExperimentConfig(
@@ -42,7 +43,7 @@ def under_way(table: PublishedTable) -> None:
         if run.label in names and run.state != "finished":
             st.page_link(
                 "pages/fit.py",
-                label=f"{run.label}: {run.state}, {run.progress:.0%} done",
+                label=escape(f"{run.label}: {STATES[run.state][0]}, {run.progress:.0%} done"),
                 icon=":material/monitoring:",
                 query_params={"run": run.id},
             )

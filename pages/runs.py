@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from explorer import context
 from explorer.components import chart, download, empty_state, escape, guard, number_row, page_header
@@ -20,6 +21,7 @@ from explorer.figures.runs import (
 )
 from explorer.run_actions import exports, start_worker
 from explorer.run_view import STATES, curves_of
+from explorer.tables import to_csv
 from explorer.theme import is_dark
 from gmc_core.store import Run
 
@@ -44,12 +46,16 @@ def filters() -> list[Run]:
         icon=":material/search:",
     )
     chosen = states.multiselect(
-        "State", list(STATES), key="states", format_func=lambda state: STATES[state][0],
+        "State",
+        list(STATES),
+        key="states",
+        bind="query-params",
+        format_func=lambda state: STATES[state][0],
         placeholder="all",
-    )  # fmt: skip
+    )
     runs = context.store().runs(text=wanted or "")
     names = sorted({data_name(run) for run in runs})
-    only = data.multiselect("Data", names, key="data_names", placeholder="all")
+    only = data.multiselect("Data", names, key="data_names", bind="query-params", placeholder="all")
     return [
         run
         for run in runs
@@ -127,27 +133,51 @@ def one(run: Run) -> None:
             query_params={"sweep" if sweep else "run": run.id},
         )
         if run.state in ("queued", "running"):
-            st.button("Cancel", key="cancel", on_click=store.cancel, args=(run.id,))
+            st.button("Cancel", key="cancel", on_click=_cancel, args=(run.id,))
         elif run.resumable:
             st.button("Resume", key="resume", type="primary", on_click=_resume, args=(run.id,))
         delete([run])
     if run.message:
         st.caption(escape(run.message))
     left, right = st.columns([1, 2], gap="small")
-    name = left.text_input("Name", run.label, key=f"name_{run.id}", placeholder=run.title)
-    note = right.text_input("Note", run.note, key=f"note_{run.id}")
-    if name.strip() != run.label:
-        store.rename(run.id, name)
-        st.rerun()
-    if note.strip() != run.note:
-        store.annotate(run.id, note)
-        st.rerun()
+    words(left, "Name", run.id, run.label, store.rename, placeholder=run.title)
+    words(right, "Note", run.id, run.note, store.annotate)
     exports(run)
     with st.expander("Settings and the command that repeats this run"):
         st.code(store.command(run.id), language="shell", wrap_lines=True)
-        st.dataframe(differences({run.id: run.config.as_dict()}, all_rows=True), height=300)
+        st.dataframe(
+            differences({run.id: run.config.as_dict()}, all_rows=True),
+            height=300,
+            alt="All settings of this run.",
+        )
 
 
+def words(
+    place: DeltaGenerator,
+    label: str,
+    identity: str,
+    kept: str,
+    keep: Callable[[str, str], Run],
+    placeholder: str | None = None,
+) -> None:
+    """A text of a run to edit; only an edit writes, so that two tabs do not fight."""
+    key = f"{label.lower()}_{identity}"
+    if key not in st.session_state or st.session_state.get(f"{key}_kept") != kept:
+        st.session_state[key] = st.session_state[f"{key}_kept"] = kept  # also changed elsewhere
+
+    @guard()
+    def take() -> None:
+        keep(identity, st.session_state[key])
+
+    place.text_input(label, key=key, placeholder=placeholder, on_change=take)
+
+
+@guard()
+def _cancel(identity: str) -> None:
+    context.store().cancel(identity)
+
+
+@guard()
 def _resume(identity: str) -> None:
     context.store().resume(identity)
     start_worker()
@@ -174,7 +204,12 @@ def several(runs: Sequence[Run]) -> None:
     fits = {name: curves_of(run) for name, run in named.items() if run.kind == "run"}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         quantity = st.selectbox(
-            "Compare", list(QUANTITIES), key="quantity", format_func=QUANTITIES.get, width=260
+            "Compare",
+            list(QUANTITIES),
+            key="quantity",
+            bind="query-params",
+            format_func=QUANTITIES.get,
+            width=260,
         )
         delete(runs)
     if fits:
@@ -184,7 +219,9 @@ def several(runs: Sequence[Run]) -> None:
             describe_comparison(fits, quantity, label),
             key="comparison",
         )
-    whole = st.toggle("Also the settings that are the same", key="all_settings")
+    whole = st.toggle(
+        "Also the settings that are the same", key="all_settings", bind="query-params"
+    )
     table = differences(
         {name: {**run.config.as_dict(), **(run.sweep or {})} for name, run in named.items()},
         all_rows=whole,
@@ -193,7 +230,13 @@ def several(runs: Sequence[Run]) -> None:
         st.caption("All settings of these runs are the same.")
     else:
         st.dataframe(table, alt="Settings in which the picked runs differ, a column per run.")
-        download("Settings (CSV)", table.to_csv(), "settings.csv", "text/csv", key="settings_csv")
+        download(
+            "Settings (CSV)",
+            to_csv(table, index=True),
+            "settings.csv",
+            "text/csv",
+            key="settings_csv",
+        )
 
 
 def take_in() -> None:

@@ -13,6 +13,8 @@ import streamlit as st
 from explorer import context, cost_view, fit_form, sources, sweep_view
 from explorer.components import empty_state, escape, guard, page_header
 from explorer.run_actions import start_worker
+from explorer.run_view import STATES
+from gmc_core.errors import DataError
 from gmc_core.ratings import RatingScale
 from gmc_core.settings import FitSettings
 from gmc_core.store import StoreError
@@ -30,13 +32,16 @@ def grid(scale: RatingScale, seed: int) -> tuple[list[float], list[int], list[in
             min(options, key=lambda value: abs(math.log(value / (paper / 10)))),
             min(options, key=lambda value: abs(math.log(value / (paper * 10)))),
         )
+        # Other data may have another scale, and with it another paper's ε among the options.
+        if not set(st.session_state.get("epsilon_range", ends)) <= set(options):
+            st.session_state["epsilon_range"] = ends
         low, high = st.select_slider(
             "From … to",
             options,
             ends,
             format_func=lambda value: fit_form.epsilon_text(value, paper),
             key="epsilon_range",
-            persist_state="session",
+            bind="query-params",
         )
         number = st.slider("Number of values", 2, 15, 5, key="epsilon_count", bind="query-params")
         epsilons = spaced(low, high, number, paper)
@@ -48,6 +53,7 @@ def grid(scale: RatingScale, seed: int) -> tuple[list[float], list[int], list[in
             [1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 100],
             [5, 10],
             key="sweep_iterations",
+            bind="query-params",
             help="Curves against L show every iteration up to the largest.",
         )
         count = st.slider(
@@ -83,7 +89,11 @@ def form() -> None:
             "Choose a protocol",
         )
         return
-    ratings, _ = context.filtered(chosen)
+    try:
+        ratings, _ = context.filtered(chosen)
+    except DataError as error:
+        empty_state(escape(str(error)), "pages/data.py", "Choose the data")
+        return
     st.markdown(
         f"**{escape(sources.title(chosen.data))}**: {ratings.n_users:,} users, "
         f"{ratings.n_items:,} items, {len(ratings):,} ratings; {chosen.protocol} generalization."
@@ -103,7 +113,7 @@ def _start_bar(
         st.info("Choose at least one L.")
         return
     cost = cost_view.cost_of(constant)
-    possible = cost_view.allowed(cost)
+    possible = cost_view.allowed(cost) and fit_form.fits(context.current().protocol, constant)
     sweep = SweepConfig(
         base=context.current_config(fit=constant),
         epsilons=tuple(epsilons),
@@ -143,7 +153,7 @@ def earlier() -> None:
         fits = f"{run.iteration} of {sum(run.children.values())} fits"
         st.page_link(
             "pages/sensitivity.py",
-            label=f"{run.title} ({run.state}, {fits})",
+            label=escape(f"{run.title} ({STATES[run.state][0]}, {fits})"),
             icon=":material/tune:",
             query_params={"sweep": run.id},
         )
@@ -160,7 +170,12 @@ def show(identity: str) -> None:
     if sweep.kind == "sweep":
         sweep_view.show(sweep)
     else:
-        empty_state("This link leads to a single run.", "pages/fit.py", "Open the Fit page")
+        empty_state(
+            "This link leads to a single run, which has a page of its own.",
+            "pages/fit.py",
+            "Open the run",
+            query_params={"run": sweep.id},
+        )
 
 
 page_header(

@@ -153,6 +153,23 @@ def test_a_link_to_an_unknown_name_lists_the_names():
     assert not at.exception
 
 
+def test_continue_shows_the_settings_and_not_the_last_run():
+    at = opened(run="0123456789")
+    at.button(key="data_continue_top").click().run()
+    assert not at.exception
+    assert at.button(key="start_fit")
+    assert selected(at).run == ""
+
+
+def test_a_link_to_other_data_moves_the_choice_of_source():
+    at = opened()
+    assert at.segmented_control(key="data_mode").value == "sample"
+    at.query_params["data"] = "ml-100k"
+    at.run()
+    assert at.segmented_control(key="data_mode").value == "named"
+    assert at.selectbox(key="data_named").value == "ml-100k"
+
+
 # Named data sets ---------------------------------------------------------------------
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from stored_runs import charts, opened, small, stored, texts, use_folders
+from stored_runs import charts, opened, small, stored, stored_sweep, texts, use_folders
 
 from explorer import cost_view, fit_form, references, run_words
 from gmc_core.fit import IterationRecord
@@ -88,6 +88,8 @@ def test_blocks_ask_for_their_size(store):
     at.number_input(key="block_height").set_value(8).run()
     at.button(key="start_fit").click().run()
     assert store.runs()[0].config.fit.block == (8, 16)
+    linked = opened("fit", signals="Blocks", block_width="5", **FEW)
+    assert linked.number_input(key="block_width").value == 5
 
 
 def test_columns_are_refused_for_new_users():
@@ -247,3 +249,43 @@ def test_baselines_that_cannot_be_computed_say_so(store, monkeypatch):
     monkeypatch.setattr(references, "prepare", lambda config: 1 / 0)
     at = ready(opened("fit", run=stored(store).id))
     assert "could not be computed" in texts(at)
+
+
+def test_a_run_resumed_elsewhere_is_noticed(store):
+    run = stored(store, "cancelled", done=2)
+    at = ready(opened("fit", run=run.id))
+    store.resume(run.id)
+    at.run()
+    assert at.button(key="cancel_run")
+
+
+def test_resuming_twice_is_a_sentence(store):
+    run = stored(store, "cancelled", done=2)
+    at = ready(opened("fit", run=run.id))
+    store.resume(run.id)
+    at.button(key="resume_run").click().run()
+    assert not at.exception
+    assert "nothing to resume" in at.error[0].value
+
+
+def test_a_link_can_ask_for_the_settings_whatever_run_was_shown(store):
+    at = ready(opened("fit", run=stored(store).id))
+    at.query_params["run"] = "new"
+    at.run()
+    assert at.button(key="start_fit")
+    assert "run" not in at.query_params
+
+
+def test_a_sweep_leads_to_its_page(store):
+    sweep = stored_sweep(store)
+    at = opened("fit", run=sweep.id)
+    links = [link.proto.query_string for link in at.get("page_link")]
+    assert f"sweep={sweep.id}" in links
+
+
+@pytest.mark.parametrize("page", ["fit", "sensitivity"])
+def test_data_that_are_not_there_lead_to_the_data_page(page):
+    at = opened(page, data="ml-1m")
+    assert not at.exception
+    assert "not on this machine yet" in texts(at)
+    assert [link.proto.label for link in at.get("page_link")] == ["Choose the data"]

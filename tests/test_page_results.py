@@ -122,14 +122,14 @@ def test_start_with_a_path_queues_both_protocols(store, asked, tmp_path):
     assert all(run.config.fit == FitSettings() for run in runs)
     assert asked
     labels = [link.label for link in at.get("page_link")]
-    assert any("queued" in label for label in labels)
+    assert any("waiting" in label for label in labels)
 
 
 def test_a_wrong_path_is_a_sentence(store):
     at = opened("results")
     at.text_input(key="path_eachmovie").set_value("/nowhere/vote.txt").run()
     at.button(key="reproduce_eachmovie").click().run()
-    assert "check the path" in at.error[0].value
+    assert "no such file or folder" in at.error[0].value
     assert not store.runs()
 
 

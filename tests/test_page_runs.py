@@ -134,3 +134,12 @@ def test_a_link_reproduces_what_is_picked(store):
     assert at.query_params["picked"] in (second.id, [second.id])
     at.multiselect(key="picked").set_value([]).run()
     assert "picked" not in at.query_params
+
+
+def test_a_name_given_in_another_tab_is_not_taken_back(store):
+    run = stored(store, label="old")
+    at = pick(opened("runs"), run)
+    store.rename(run.id, "new")
+    at.run()
+    assert store.run(run.id).label == "new"
+    assert at.text_input(key=f"name_{run.id}").value == "new"

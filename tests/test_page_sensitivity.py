@@ -176,3 +176,24 @@ def test_verdict_measures_the_papers_epsilon():
 def test_verdict_of_a_single_value():
     text = verdict(found({0.3: 0.4}, se=math.nan), complete=False)
     assert text.startswith("Best so far: **ε = 0.3, L = 10** with NMAE **0.4000**.")
+
+
+def test_a_grid_kept_from_another_scale_falls_back():
+    at = opened("sensitivity", **FEW)
+    at.session_state["epsilon_range"] = (0.012, 1.234)
+    at.run()
+    assert not at.exception
+    assert not at.error
+    assert at.button(key="start_sweep").label == "Start 10 fits"
+
+
+def test_columns_are_refused_for_new_users():
+    at = opened("sensitivity", protocol="strong", **FEW)
+    at.segmented_control(key="signals").set_value("columns").run()
+    assert at.button(key="start_sweep").disabled
+
+
+def test_a_single_run_leads_to_its_page(store):
+    run = stored(store)
+    at = opened("sensitivity", sweep=run.id)
+    assert f"run={run.id}" in [link.proto.query_string for link in at.get("page_link")]

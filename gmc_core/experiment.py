@@ -19,6 +19,7 @@ import numpy.typing as npt
 import psutil
 
 from gmc_core.datasets import load_named
+from gmc_core.downloads import Progress
 from gmc_core.errors import ConfigError
 from gmc_core.filters import Filter, FilterReport, apply_filter
 from gmc_core.fit import Fit, IterationRecord
@@ -145,8 +146,16 @@ class Prepared:
         return digest.hexdigest()
 
 
-def prepare(config: ExperimentConfig, ratings: Ratings | None = None) -> Prepared:
-    """Load (unless ``ratings`` are given) and filter the data of an experiment."""
+def prepare(
+    config: ExperimentConfig,
+    ratings: Ratings | None = None,
+    *,
+    progress: Progress | None = None,
+) -> Prepared:
+    """Load (unless ``ratings`` are given) and filter the data of an experiment.
+
+    progress : told of a download, see :func:`gmc_core.datasets.fetch`.
+    """
     if config.protocol == "pair":
         assert config.train_file is not None and config.test_file is not None
         files = (config.train_file, config.test_file)
@@ -154,7 +163,7 @@ def prepare(config: ExperimentConfig, ratings: Ratings | None = None) -> Prepare
         return Prepared(split.train, None, None, split)
     report = None
     if ratings is None:
-        loaded = load_named(config.data, **split_reading(config.reading))
+        loaded = load_named(config.data, progress=progress, **split_reading(config.reading))
         ratings, report = loaded.ratings, loaded.report
     filtered, filter_report = apply_filter(ratings, config.filter)
     return Prepared(filtered, report, filter_report)

@@ -13,7 +13,7 @@ import pytest
 
 from gmc_core import cli, experiment, readers
 from gmc_core.cli import fit, main, progress, reading
-from gmc_core.errors import NumericalError
+from gmc_core.errors import FetchError, NumericalError
 from gmc_core.experiment import Experiment
 from gmc_core.model_file import load_model
 
@@ -204,6 +204,19 @@ def test_json_on_stdout_is_all_of_stdout(capsys, data):
     code, out, _ = run(capsys, "fit", "--data", data, *SMALL, "--json", "-")
     assert code == 0
     assert json.loads(out)["config"]["fit"]["iterations"] == 3
+
+
+def test_a_download_shows_its_progress(capsys, monkeypatch):
+    def offline(name, *, progress, **_):
+        progress(0, 6_000_000)
+        progress(3_000_000, 6_000_000)
+        raise FetchError("offline")
+
+    monkeypatch.setattr("gmc_core.datasets.fetch", offline)
+    for command in (("fit", "--data", "ml-1m"), ("reproduce", "--table", "2")):
+        code, _, err = run(capsys, *command)
+        assert code == 2
+        assert "3.0 MB of 6.0 MB" in err
 
 
 def test_same_seed_same_result(capsys, data):

@@ -105,11 +105,11 @@ def run_fetch(args: argparse.Namespace) -> int:
     entry = info(args.name)
     if entry.urls:
         note(f"{entry.title}: {entry.licence}")
-    print(fetch(args.name, progress=_Bar()))
+    print(fetch(args.name, progress=DownloadBar()))
     return 0
 
 
-class _Bar:
+class DownloadBar:
     """Download progress: a moving line on a terminal, a line per tenth elsewhere."""
 
     def __init__(self) -> None:
@@ -134,7 +134,8 @@ def run_check(args: argparse.Namespace) -> int:
     from gmc_core.experiment import Prepared, describe, split_reading
     from gmc_core.filters import Filter, apply_filter
 
-    loaded = load_named(args.data, **split_reading(reading_from_arguments(args)))
+    reading = split_reading(reading_from_arguments(args))
+    loaded = load_named(args.data, progress=DownloadBar(), **reading)
     ratings, report, problem = loaded.ratings, None, None
     try:
         ratings, report = apply_filter(loaded.ratings, Filter())

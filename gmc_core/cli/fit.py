@@ -76,13 +76,16 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError("--again is about the runs that are kept; give --detach.")
     check_output(args.json, "--json")
     check_output(args.model_out, "--model-out")
+    from gmc_core.cli.data import DownloadBar
     from gmc_core.cli.progress import run_with_progress, tell_prepared
-    from gmc_core.experiment import Experiment
+    from gmc_core.experiment import Experiment, prepare
     from gmc_core.linalg.threads import Team
 
     team = Team(args.threads)
-    experiment = Experiment(config, team=team, memory_limit=memory_limit_from_arguments(args))
-    tell_prepared(experiment.prepared)
+    limit = memory_limit_from_arguments(args)
+    prepared = prepare(config, progress=DownloadBar())
+    tell_prepared(prepared)
+    experiment = Experiment(config, prepared=prepared, team=team, memory_limit=limit)
     try:
         run_with_progress(experiment)
     except (KeyboardInterrupt, NumericalError) as error:

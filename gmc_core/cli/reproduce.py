@@ -57,6 +57,7 @@ def run(args: argparse.Namespace) -> int:
             "with --data."
         )
     check_output(args.json, "--json")
+    from gmc_core.cli.data import DownloadBar
     from gmc_core.cli.progress import run_with_progress, tell_prepared
     from gmc_core.experiment import Experiment, ExperimentConfig, prepare
     from gmc_core.linalg.threads import Team
@@ -76,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
         )
         for protocol in ("weak", "strong")
     }
-    prepared = prepare(configs["weak"])
+    prepared = prepare(configs["weak"], progress=DownloadBar())
     tell_prepared(prepared)
     reasons = _differences(prepared, published)
     for reason in reasons:

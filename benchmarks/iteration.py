@@ -85,8 +85,8 @@ def measure(signals: Signals, dtype: str, iterations: int, compare: bool = True)
         "peak_in_n_squared": (peak - loaded) / item / signals.dimension**2,
         "estimated_bytes": cost.memory_bytes,
     }
-    if compare and cost.form != "factor":
-        e_bare = bare.solves(signals, dtype)
+    if compare:
+        e_bare = bare.solves(signals, dtype, cost.form)
         m_bare = bare.products(signals, dtype, cost.form)
         result |= {
             "bare_e_seconds": e_bare,

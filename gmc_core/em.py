@@ -10,6 +10,7 @@ Whoever iterates owns progress, storage and stopping.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from gmc_core.covariance import FactoredCovariance
+from gmc_core.covariance import DenseCovariance, FactoredCovariance
 from gmc_core.errors import NumericalError
 from gmc_core.estep import Estimates, e_step, observation_noise_log_det
 from gmc_core.gaussian import Gaussian
@@ -106,11 +107,16 @@ def map_em(
     form = form or choose_form(signals.sizes, signals.dimension)
     noise_log_det = None
     state = start
+    before = spare = None
     while state.iteration < iterations:
         iteration = state.iteration + 1
         try:
             began = time.perf_counter()
-            gaussian, change = m_step(signals, state.weights, state.gaussian, epsilon, form, team)
+            spare, before = _unless_in_use(before), _matrix(state.gaussian)
+            gaussian, change = m_step(
+                signals, state.weights, state.gaussian, epsilon, form, team, spare
+            )
+            spare = None
             state = EmState(iteration, gaussian, np.zeros(0))  # frees the old Σ and weights
             between = time.perf_counter()
             estimates = e_step(signals, gaussian, noise, team)
@@ -134,6 +140,23 @@ def map_em(
             e_seconds=ended - between,
             m_seconds=between - began,
         )
+
+
+def _matrix(gaussian: Gaussian) -> npt.NDArray[np.floating] | None:
+    """The dense Σ, if it is dense."""
+    covariance = gaussian.covariance
+    return covariance.matrix if isinstance(covariance, DenseCovariance) else None
+
+
+def _unless_in_use(
+    matrix: npt.NDArray[np.floating] | None,
+) -> npt.NDArray[np.floating] | None:
+    """The Σ of two iterations ago, for reuse, if the caller has let go of its step.
+
+    Whoever keeps a step, a state, or a view of its Σ adds a reference. Left alone
+    there are three here: the loop's variable, this argument, and the count's own.
+    """
+    return matrix if matrix is not None and sys.getrefcount(matrix) <= 3 else None
 
 
 def map_objective(

@@ -124,10 +124,11 @@ def solve_systems(
         def factored(batch: npt.NDArray[np.int64], space: tuple[np.ndarray, np.ndarray]) -> None:
             check(solve.solve_factored(batch, systems, factor, epsilon, *space, flags, scalars))
 
+        side = largest if noise.kind == FULL else min(largest, rank)
         team.run(
             factored,
-            _pieces(order, sizes, lambda n: n**3 / 3 + rank * n**2),
-            lambda: (np.empty(largest**2, dtype), np.empty(largest * rank, dtype)),
+            _pieces(order, sizes, lambda n: factored_flops(n, rank)),
+            lambda: (np.empty(side**2, dtype), np.empty(largest * rank, dtype)),
         )
     else:
         matrix = read_only(covariance.matrix)
@@ -151,6 +152,12 @@ def solve_systems(
         )
     forms = systems.forms
     return Estimates(systems.weights, forms[:, 0].copy(), forms[:, 1].copy())
+
+
+def factored_flops(sizes: npt.NDArray[np.float64], rank: int) -> npt.NDArray[np.float64]:
+    """Flops of each factored solve, in the observations' or the factor's space."""
+    outside = rank * sizes**2 + sizes**3 / 3
+    return np.where(sizes > rank, rank**2 * sizes + rank**3 / 3, outside)
 
 
 def _pieces(order, sizes, flops, multiple=1):  # type: ignore[no-untyped-def]

@@ -13,11 +13,10 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from scipy.linalg import blas
 
 from gmc_core.covariance import DenseCovariance, FactoredCovariance
-from gmc_core.estep import compressed, deviations, read_only
+from gmc_core.estep import compressed, deviations, factored_flops, read_only
 from gmc_core.gaussian import Gaussian
 from gmc_core.linalg import products
 from gmc_core.linalg.threads import Team, spans
@@ -36,8 +35,9 @@ def form_flops(sizes: npt.NDArray[np.integer], dimension: int) -> dict[Form, flo
 
     "product": F = A Σ, then Fᵀ F as a symmetric update, 2 nnz N + M N².
     "congruence": Σ (AᵀA) Σ, Σ_i N_i² + 3 N³ (the second product only below the
-    diagonal). "factor", for M < N: Σ is never formed; M Σ_i N_i² for the users'
-    sub-matrices in the E-step, 2 nnz M + 5 M² N in the M-step (change included).
+    diagonal). "factor", for M < N: Σ is never formed; M N_i² for each user's
+    sub-matrix in the E-step, or for users with more than M observations M² N_i +
+    M³/3 in place of the solve; 2 nnz M + 3 M² N in the M-step.
     """
     m, n = float(len(sizes)), float(dimension)
     ratings = float(sizes.sum())
@@ -47,7 +47,9 @@ def form_flops(sizes: npt.NDArray[np.integer], dimension: int) -> dict[Form, flo
         "congruence": squares + 3 * n**3,
     }
     if m < n:
-        flops["factor"] = m * squares + 2 * ratings * m + 5 * m**2 * n
+        exact = sizes.astype(np.float64)
+        solves = float((factored_flops(exact, len(sizes)) - exact**3 / 3).sum())
+        flops["factor"] = solves + 2 * ratings * m + 3 * m**2 * n
     return flops
 
 
@@ -69,8 +71,12 @@ def m_step(
     epsilon: float,
     form: Form,
     team: Team,
+    spare: npt.NDArray[np.floating] | None = None,
 ) -> tuple[Gaussian, float | None]:
     """New (μ, Σ) from the estimates f̃_i = μ + Σ[:, o] a_i.
+
+    ``spare`` is an N × N matrix that may be overwritten with the new Σ: memory that
+    the system hands out anew costs as much time as a small product.
 
     Returns
     -------
@@ -84,74 +90,75 @@ def m_step(
     sums = np.bincount(signals.indices, weights=weights, minlength=signals.dimension)
     with team.whole():
         shift = old.dot((sums / signals.count).astype(old.dtype)).astype(np.float64)
+    moment = np.empty((old.dimension, old.dimension), old.dtype) if spare is None else spare
     if matrix is None:  # from the initial state, Σ = Id
-        moment = _outer_sum(signals, weights, team)
+        _outer_sum(signals, weights, moment, team)
     elif form == "product":
-        moment = _product(signals, weights, matrix, team)
+        _product(signals, weights, matrix, moment, team)
     else:
-        moment = _congruence(signals, weights, matrix, team)
+        _congruence(signals, weights, matrix, moment, team)
     change = _finish(moment, matrix, shift, epsilon, team)
     return Gaussian(gaussian.mean + shift, DenseCovariance(moment)), change
 
 
 def _outer_sum(
-    signals: Signals, weights: npt.NDArray[np.floating], team: Team
-) -> npt.NDArray[np.floating]:
-    """Lower triangle of AᵀA / M from the sparse weights alone."""
-    size = signals.dimension
-    out = np.zeros((size, size), weights.dtype)
+    signals: Signals,
+    weights: npt.NDArray[np.floating],
+    out: npt.NDArray[np.floating],
+    team: Team,
+) -> None:
+    """Lower triangle of AᵀA / M, from the sparse weights alone, into ``out``."""
     scale = weights.dtype.type(1 / signals.count)
     _, indices, values = compressed(signals, weights)
 
     def rows(span: tuple[int, int], _: None) -> None:
         products.outer_sum(*span, *signals.by_coordinate, indices, values, scale, out)
 
-    team.run(rows, spans(size, 16), lambda: None)
-    return out
+    team.run(rows, spans(len(out), 16), lambda: None)
 
 
 def _product(
     signals: Signals,
     weights: npt.NDArray[np.floating],
     matrix: npt.NDArray[np.floating],
+    out: npt.NDArray[np.floating],
     team: Team,
-) -> npt.NDArray[np.floating]:
-    """Lower triangle of FᵀF / M with F = A Σ in blocks of rows."""
+) -> None:
+    """Lower triangle of FᵀF / M, F = A Σ in blocks of rows, into ``out``."""
     size, dtype = len(matrix), matrix.dtype
     syrk = blas.dsyrk if dtype == np.float64 else blas.ssyrk
-    moment = np.zeros((size, size), dtype)
     block = np.empty((block_rows(signals.count, size), size), dtype)
     for start, stop in spans(signals.count, len(block)):
         rows = block[: stop - start]
         deviations(signals, weights, matrix, start, stop, rows, team)
         with team.whole():
             # Row-major lower is column-major upper: no copy is made.
-            syrk(1 / signals.count, rows.T, beta=1, c=moment.T, trans=0, lower=0, overwrite_c=1)
-    return moment
+            beta = 1.0 if start else 0.0
+            syrk(1 / signals.count, rows.T, beta=beta, c=out.T, trans=0, lower=0, overwrite_c=1)
 
 
 def _congruence(
     signals: Signals,
     weights: npt.NDArray[np.floating],
     matrix: npt.NDArray[np.floating],
+    out: npt.NDArray[np.floating],
     team: Team,
-) -> npt.NDArray[np.floating]:
-    """Lower triangle of Σ G Σ with G = AᵀA / M."""
-    gram = _outer_sum(signals, weights, team)
+) -> None:
+    """Lower triangle of Σ G Σ with G = AᵀA / M, into ``out``."""
+    _outer_sum(signals, weights, out, team)
 
     def mirror(span: tuple[int, int], _: None) -> None:
-        products.mirror_rows(*span, gram)
+        products.mirror_rows(*span, out)
 
-    team.run(mirror, spans(len(gram), products.BLOCK)[::-1], lambda: None)
-    half = np.empty_like(gram)
-    panel = max(256, len(gram) // 8)
-    for start, stop in spans(len(gram), panel):
+    team.run(mirror, spans(len(out), products.BLOCK)[::-1], lambda: None)
+    half = np.empty_like(out)
+    panel = max(256, len(out) // 8)
+    for start, stop in spans(len(out), panel):
         with team.whole():
-            np.matmul(gram[start:stop], matrix, out=half[start:stop])
-    for start, stop in spans(len(gram), panel):
+            np.matmul(out[start:stop], matrix, out=half[start:stop])
+    for start, stop in spans(len(out), panel):
         with team.whole():
-            gram[start:stop, :stop] = matrix[start:stop] @ half[:, :stop]
-    return gram
+            out[start:stop, :stop] = matrix[start:stop] @ half[:, :stop]
 
 
 def _finish(
@@ -186,21 +193,28 @@ def _factor(
     """The form that keeps Σ = X Xᵀ + ε Id with X (N × M) = (F - mean)ᵀ / √M."""
     old = gaussian.covariance
     assert isinstance(old, FactoredCovariance)
-    dtype = old.dtype
-    rows = np.repeat(np.arange(signals.count), signals.sizes)
+    dtype, count = old.dtype, signals.count
+    inner = np.empty((count, old.factor.shape[1]), dtype)  # A X
+    left, right = compressed(signals, weights), read_only(old.factor)
+
+    def rows(span: tuple[int, int], _: None) -> None:
+        products.sparse_times_dense(*span, *left, right, inner)
+
+    team.run(rows, spans(count, 16), lambda: None)
     with team.whole():
-        sparse_weights = sparse.csr_matrix(
-            (weights, signals.indices, signals.indptr), shape=(signals.count, signals.dimension)
-        )
-        new = old.factor @ (sparse_weights @ old.factor).T
-        new[signals.indices, rows] += dtype.type(old.epsilon) * weights
+        # Fᵀ = Σ Aᵀ = X (A X)ᵀ + ε Aᵀ, and X' is what is left of it after centring.
+        new = old.factor @ inner.T
+        owners = np.repeat(np.arange(count), signals.sizes)
+        new[signals.indices, owners] += dtype.type(old.epsilon) * weights
         shift = new.mean(axis=1, dtype=np.float64)
         new -= shift[:, None].astype(dtype)
-        new /= dtype.type(np.sqrt(signals.count))
+        new /= dtype.type(np.sqrt(count))
         covariance = FactoredCovariance(new, epsilon)
+        gaussian = Gaussian(gaussian.mean + shift, covariance)
         if old.initial:
-            return Gaussian(gaussian.mean + shift, covariance), None
-        cross = float(np.square((new.T @ old.factor).astype(np.float64)).sum())
-        squared = (covariance.gram**2).sum() - 2 * cross + (old.gram**2).sum()
-        change = float(np.sqrt(max(squared, 0.0) / old.squared_norm))
-    return Gaussian(gaussian.mean + shift, covariance), change
+            return gaussian, None
+        # XᵀX' from R × R matrices: Xᵀ Fᵀ = (XᵀX + ε Id) (A X)ᵀ.
+        gram = old.gram + old.epsilon * np.eye(len(old.gram))
+        cross = gram @ inner.T.astype(np.float64) - (old.factor.T @ shift)[:, None]
+        squared = (covariance.gram**2).sum() - 2 * (cross**2).sum() / count + (old.gram**2).sum()
+    return gaussian, float(np.sqrt(max(squared, 0.0) / old.squared_norm))

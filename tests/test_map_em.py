@@ -236,3 +236,29 @@ def test_the_form_with_the_fewest_flops_is_chosen():
     assert choose_form(each_movie, 1621) == "congruence"
     assert choose_form(few_users, 9000) == "factor"
     assert "factor" not in form_flops(np.full(50, 5), 20)
+
+
+@pytest.mark.parametrize("kind", ["none", "scalar", "variances", "full"])
+def test_users_with_more_ratings_than_there_are_users_are_solved_in_the_factors_space(kind):
+    values, known = random_table(5, 60, fill=0.7, seed=17)
+    noise = noise_of(kind, 60)
+    signals = signals_of(values, known)
+    assert signals.sizes.max() > signals.count
+    expected = reference.map_em(values, known, epsilon=0.3, iterations=3, noise=noise)
+    steps = run(signals, noise=noise, iterations=3, form="factor", objective=True)
+    assert_same(steps, expected, signals)
+    assert steps[-1].log_likelihood == pytest.approx(expected[-1].log_likelihood, rel=1e-9)
+
+
+def test_a_step_that_is_kept_is_not_overwritten_by_later_iterations():
+    values, known = random_table(40, 15, fill=0.4, seed=18)
+    signals = signals_of(values, known)
+    noise, team = Noise.of(0.0, 15), Team(1)
+    begin = initial_state(signals, 3.0, "float64")
+    kept, copies = [], []
+    for step in map_em(signals, begin, epsilon=0.3, iterations=7, noise=noise, team=team):
+        if step.state.iteration % 2:
+            kept.append(step)
+            copies.append(step.state.gaussian.covariance.matrix.copy())
+    for step, copy in zip(kept, copies, strict=True):
+        np.testing.assert_array_equal(step.state.gaussian.covariance.matrix, copy)

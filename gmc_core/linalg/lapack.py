@@ -40,7 +40,7 @@ _PANEL = 96
 
 
 def letters() -> np.ndarray:
-    """The letters that LAPACK's flag arguments point to: Upper, Left, Trans, Non-unit."""
+    """The letters that LAPACK's flags point to: Upper, Left, Transposed, Non-unit or plain."""
     return np.frombuffer(b"ULTN", dtype=np.uint8).copy()
 
 
@@ -135,28 +135,37 @@ def _eliminate_panel_overload(  # type: ignore[no-untyped-def]
     return implementation
 
 
-def gram(rows, n, rank, out, flags, integers, scalars):  # type: ignore[no-untyped-def]
-    """out ← rows · rowsᵀ (lower triangle, n × n), rows flat row-major n × rank."""
+def gram(rows, n, rank, inner, out, flags, integers, scalars):  # type: ignore[no-untyped-def]
+    """Lower triangle of rows · rowsᵀ (n × n), or of rowsᵀ · rows (rank × rank).
+
+    rows : flat row-major n × rank. inner : whether to take the second product.
+    """
     raise NotImplementedError("compiled code only")
 
 
 @overload(gram, inline="always")
-def _gram_overload(rows, n, rank, out, flags, integers, scalars):  # type: ignore[no-untyped-def]
+def _gram_overload(rows, n, rank, inner, out, flags, integers, scalars):  # type: ignore[no-untyped-def]
     syrk = _EXTERNAL["syrk", rows.dtype]
 
-    def implementation(rows, n, rank, out, flags, integers, scalars):  # type: ignore[no-untyped-def]
+    def implementation(rows, n, rank, inner, out, flags, integers, scalars):  # type: ignore[no-untyped-def]
+        # To Fortran ``rows`` is rank × n: a plain product for rowsᵀ rows.
         integers[0], integers[1] = n, rank
+        order, depth = integers, integers[1:]
+        form = flags[2:]
+        if inner:
+            order, depth = integers[1:], integers
+            form = flags[3:]
         syrk(
             flags.ctypes,
-            flags[2:].ctypes,
-            integers.ctypes,
-            integers[1:].ctypes,
+            form.ctypes,
+            order.ctypes,
+            depth.ctypes,
             scalars.ctypes,
             rows.ctypes,
             integers[1:].ctypes,
             scalars[2:].ctypes,
             out.ctypes,
-            integers.ctypes,
+            order.ctypes,
         )
 
     return implementation

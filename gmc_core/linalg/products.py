@@ -25,6 +25,19 @@ BLOCK = 64
 # negative indices, which costs as much as the arithmetic in these loops.
 
 
+@njit(nogil=True, cache=True)
+def sparse_times_dense(first, last, indptr, indices, weights, dense, out):  # type: ignore[no-untyped-def]
+    """Rows first..last of A · dense, A sparse (M × N), dense (N, R), out (M, R)."""
+    for signal in range(first, last):
+        result = out[signal]
+        result[:] = 0
+        for entry in range(indptr[signal], indptr[signal + 1]):
+            row = dense[indices[entry]]
+            factor = weights[entry]
+            for k in range(len(result)):
+                result[k] += factor * row[k]
+
+
 def tile_rows(size: int) -> int:
     """Rows of an N × N matrix whose tile fits the cache: N in equal parts."""
     most = _CACHE_BYTES // (REGISTER_BYTES * TILE_VECTORS)

@@ -117,7 +117,11 @@ def solve_large(batch, systems, covariance, work, flags, scalars):  # type: igno
 def solve_factored(batch, systems, factor, epsilon, work, rows, flags, scalars):  # type: ignore[no-untyped-def]
     """As :func:`solve_large` for Σ = factor factorᵀ + ε Id, which is never formed.
 
-    ``factor`` is (N, M); ``rows`` a flat workspace of at least N_i · M numbers.
+    A signal with more observations than the factor has columns is solved in the
+    factor's space, which is smaller, unless Σ_w is a full matrix.
+
+    ``factor`` is (N, R); ``work`` holds max(min(N_i, R)²) numbers, or N_i² with a
+    full Σ_w; ``rows`` at least N_i · R.
     """
     integers = np.empty(4, np.intc)
     rank = factor.shape[1]
@@ -126,12 +130,66 @@ def solve_factored(batch, systems, factor, epsilon, work, rows, flags, scalars):
         n = len(observed)
         for i in range(n):
             rows[i * rank : (i + 1) * rank] = factor[observed[i]]
-        gram(rows, n, rank, work, flags, integers, scalars)
-        for i in range(n):
-            work[i * n + i] += epsilon
-        if not _solve_one(systems, signal, work, flags, integers, scalars):
+        if n > rank and systems.kind != 3:
+            solved = _solve_inside(
+                systems, signal, epsilon, rank, rows, work, flags, integers, scalars
+            )
+        else:
+            gram(rows, n, rank, False, work, flags, integers, scalars)
+            for i in range(n):
+                work[i * n + i] += epsilon
+            solved = _solve_one(systems, signal, work, flags, integers, scalars)
+        if not solved:
             return signal
     return -1
+
+
+@njit(nogil=True, cache=True)
+def _solve_inside(systems, signal, epsilon, rank, z, work, flags, integers, scalars):  # type: ignore[no-untyped-def]
+    """K a = r for K = Z Zᵀ + D with D diagonal, through the R × R matrix.
+
+    With Z, r and a scaled by D^-½ (Woodbury's identity): a = r - Z t with
+    (Id + ZᵀZ) t = Zᵀ r, and log|K| = log|Id + ZᵀZ| + log|D|.
+    """
+    first, last = systems.indptr[signal], systems.indptr[signal + 1]
+    n = last - first
+    observed, values = systems.indices[first:last], systems.values[first:last]
+    answer, mean = systems.weights[first:last], systems.mean
+    inside = np.zeros(rank, z.dtype)
+    log_det = 0.0
+    for i in range(n):
+        variance = np.float64(epsilon)
+        if systems.kind > 0:
+            variance += _variance(systems, observed[i])
+        if not variance > 0:
+            return False
+        log_det += np.log(variance)
+        scale = z.dtype.type(1 / np.sqrt(variance))
+        answer[i] = (values[i] - mean[observed[i]]) * scale
+        row = z[i * rank : (i + 1) * rank]
+        for k in range(rank):
+            row[k] *= scale
+            inside[k] += row[k] * answer[i]
+    gram(z, n, rank, True, work, flags, integers, scalars)
+    for k in range(rank):
+        work[k * rank + k] += 1
+    if cholesky_solve(work, inside, rank, flags, integers, scalars) != 0:
+        return False
+    for k in range(rank):
+        log_det += 2 * np.log(np.float64(work[k * rank + k]))
+    quadratic = 0.0
+    for i in range(n):
+        row = z[i * rank : (i + 1) * rank]
+        part = 0.0
+        for k in range(rank):
+            part += row[k] * inside[k]
+        variance = np.float64(epsilon)
+        if systems.kind > 0:
+            variance += _variance(systems, observed[i])
+        answer[i] = (answer[i] - part) / np.sqrt(variance)
+        quadratic += (values[i] - mean[observed[i]]) * answer[i]
+    systems.forms[signal, 0], systems.forms[signal, 1] = quadratic, log_det
+    return np.isfinite(quadratic + log_det)
 
 
 @njit(nogil=True, cache=True)

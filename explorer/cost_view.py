@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 
 from explorer import context, sources
+from explorer.overview import bytes_text
 from gmc_core.cost import Cost, check_memory, estimate, gemm_rate, memory_limit
 from gmc_core.errors import ResourceError
 from gmc_core.settings import FitSettings
@@ -59,8 +60,8 @@ def allowed(cost: Cost) -> bool:
 def cost_sentence(cost: Cost, seconds: float) -> str:
     """Time, memory and work of a fit in a sentence."""
     return (
-        f"Estimated: about **{duration(seconds)}** of computing and **{size(cost.memory_bytes)}** "
-        f"of memory ({size(memory_limit())} may be used), for a covariance of "
+        f"Estimated: about **{duration(seconds)}** of computing and "
+        f"**{bytes_text(cost.memory_bytes)}** of memory ({bytes_text(memory_limit())} may be used), for a covariance of "
         f"{cost.dimension:,} × {cost.dimension:,} and {cost.signals:,} signals."
     )
 
@@ -75,12 +76,3 @@ def duration(seconds: float) -> str:
     if minutes < 90:
         return f"{minutes} min"
     return f"{minutes // 60} h {minutes % 60:02d} min"
-
-
-def size(count: float) -> str:
-    """Bytes for people, in decimal units."""
-    for unit in ("bytes", "kB", "MB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}"
-        count /= 1000
-    return f"{count:.1f} GB"

@@ -10,8 +10,9 @@ import streamlit as st
 
 from explorer import context
 from explorer.components import chart, escape, guard
-from explorer.cost_view import duration, size
+from explorer.cost_view import duration
 from explorer.figures import fit as figures
+from explorer.overview import bytes_text
 from explorer.references import PAPER_LABEL, References, references
 from explorer.run_actions import exports, start_worker
 from explorer.run_words import result_sentence, status_text
@@ -246,6 +247,6 @@ def _after(run: Run) -> None:
         exports(run)
         seconds = sum(r.seconds for curve in curves_of(run) for r in curve)
         st.caption(
-            f"Computed in {duration(seconds)} of iterations; {size(run.disk_bytes)} on disk; "
+            f"Computed in {duration(seconds)} of iterations; {bytes_text(run.disk_bytes)} on disk; "
             f"version {run.version}."
         )

@@ -36,8 +36,6 @@ def show(sweep: Run) -> None:
     _head(sweep)
     active = sweep.state in ("queued", "running")
     st.fragment(_body, run_every=POLL_SECONDS if active else None)(sweep.id, sweep.state)
-    if sweep.resumable:
-        notice_change(sweep.id, sweep.state)
     with st.expander("All fits, export, and the command", icon=":material/ios_share:"):
         table = sweep_results(context.store(), sweep.id)
         st.dataframe(
@@ -52,6 +50,8 @@ def show(sweep: Run) -> None:
         )  # fmt: skip
         exports(sweep)
         st.code(context.store().command(sweep.id), language="shell", wrap_lines=True)
+    if sweep.resumable:
+        notice_change(sweep.id, sweep.state)
 
 
 def _head(sweep: Run) -> None:

@@ -11,7 +11,6 @@ from streamlit.delta_generator import DeltaGenerator
 
 from explorer import context
 from explorer.components import chart, download, empty_state, escape, guard, number_row, page_header
-from explorer.cost_view import size
 from explorer.figures.runs import (
     comparison_figure,
     data_name,
@@ -19,6 +18,7 @@ from explorer.figures.runs import (
     differences,
     runs_table,
 )
+from explorer.overview import bytes_text
 from explorer.run_actions import exports, start_worker
 from explorer.run_view import STATES, curves_of
 from explorer.tables import to_csv
@@ -187,7 +187,7 @@ def delete(runs: Sequence[Run]) -> None:
     """A button that asks before it deletes."""
     many = "this run" if len(runs) == 1 else f"these {len(runs)} runs"
     with st.popover("Delete", icon=":material/delete:"):
-        freed = size(sum(run.disk_bytes for run in runs))
+        freed = bytes_text(sum(run.disk_bytes for run in runs))
         st.markdown(f"Delete {many} with models and records? This frees {freed} and is final.")
         if st.button(f"Delete {many}", key="delete_confirmed", type="primary"):
             for run in runs:
@@ -266,7 +266,7 @@ with guard():
             [
                 ("Runs", f"{len(everything)}"),
                 ("Waiting or running", f"{active}"),
-                ("On disk", size(usage), f"In {context.store().path}"),
+                ("On disk", bytes_text(usage), f"In {context.store().path}"),
             ]
         )
         visible = filters()

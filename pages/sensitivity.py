@@ -12,6 +12,7 @@ import streamlit as st
 
 from explorer import context, cost_view, fit_form, sources, sweep_view
 from explorer.components import empty_state, escape, guard, page_header
+from explorer.overview import bytes_text
 from explorer.run_actions import start_worker
 from explorer.run_view import STATES
 from gmc_core.errors import DataError
@@ -132,7 +133,7 @@ def _start_bar(
         )
         st.markdown(
             f"Estimated: about **{cost_view.duration(seconds)}** of computing, "
-            f"**{cost_view.size(cost.memory_bytes)}** of memory.",
+            f"**{bytes_text(cost.memory_bytes)}** of memory.",
             width="content",
         )
     if clicked:

@@ -392,3 +392,7 @@ def test_cost_text_compares_with_the_paper(ratings):
 )
 def test_durations_are_readable(seconds, text):
     assert overview.duration_text(seconds) == text
+
+
+def test_bytes_are_readable():
+    assert [overview.bytes_text(b) for b in (12, 4.2e6, 2.5e9)] == ["12 bytes", "4.2 MB", "2.5 GB"]

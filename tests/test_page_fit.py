@@ -235,14 +235,13 @@ def test_remaining_takes_the_typical_iteration():
     assert run_words.remaining([[]], 10) == 0
 
 
-def test_duration_and_size():
+def test_durations():
     assert [cost_view.duration(s) for s in (0.2, 40, 300, 6000)] == [
         "1 s",
         "40 s",
         "5 min",
         "1 h 40 min",
     ]
-    assert [cost_view.size(b) for b in (12, 4.2e6, 2.5e9)] == ["12 bytes", "4 MB", "2.5 GB"]
 
 
 def test_baselines_that_cannot_be_computed_say_so(store, monkeypatch):

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from gmc_core.errors import ModelFileError
+from gmc_core.files import give_usual_rights
 
 Arrays = dict[str, np.ndarray]
 
@@ -59,8 +60,7 @@ def write(path: Path, format: str, version: int, header: dict[str, Any], arrays:
             _write_zip(file, {**first, **arrays})
             file.flush()
             os.fsync(file.fileno())
-        # A temporary file is private; the finished one gets the usual rights.
-        os.chmod(temporary, 0o666 & ~_umask())
+        give_usual_rights(temporary)
         os.replace(temporary, path)
     except BaseException as error:
         if temporary is not None:
@@ -97,12 +97,6 @@ def read(path: Path, format: str, version: int) -> tuple[dict[str, Any], Arrays]
 def little_endian(array: np.ndarray) -> np.ndarray:
     """In C order and the file's byte order."""
     return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _bytes(array: np.ndarray) -> memoryview:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gmc_core.errors import ConfigError, ResourceError
+from gmc_core.files import give_usual_rights
 
 FORMATS = ("csv", "parquet")
 
@@ -25,13 +26,13 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 def safe_text(value: object) -> str:
     """A text cell that a spreadsheet shows instead of executing.
 
-    Text that starts with = + - @ tab or carriage return gets a leading apostrophe
-    (ids and titles come from files of others); numbers stay as they are.
+    Text that starts with tab, carriage return or, after blanks, with = + - @ gets a
+    leading apostrophe (ids and titles come from files of others); numbers stay as they
+    are.
     """
     text = str(value)
-    if text[:1] in ("=", "+", "-", "@", "\t", "\r") and not _NUMBER.fullmatch(text):
-        return "'" + text
-    return text
+    odd = text.startswith(("\t", "\r")) or text.lstrip().startswith(("=", "+", "-", "@"))
+    return "'" + text if odd and not _NUMBER.fullmatch(text) else text
 
 
 def number_text(value: float) -> str:
@@ -177,9 +178,7 @@ class TableWriter:
             elif self._parquet is not None:
                 self._parquet.close()
             if kind is None:
-                mask = os.umask(0)
-                os.umask(mask)
-                os.chmod(self._temporary, 0o666 & ~mask)
+                give_usual_rights(self._temporary)
                 os.replace(self._temporary, self.path)
         except OSError as failure:
             raise _unwritable(self.path, failure) from failure

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gmc_core.errors import ConfigError
+from gmc_core.files import give_usual_rights, without_nan
 
 
 def note(text: str = "") -> None:
@@ -81,7 +82,7 @@ def write_json(path: str, value: Any) -> None:
 
     NaN becomes null: JSON has no NaN.
     """
-    text = json.dumps(_without_nan(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    text = json.dumps(without_nan(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     if path == "-":
         sys.stdout.write(text)
         return
@@ -90,21 +91,8 @@ def write_json(path: str, value: Any) -> None:
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
-        # A temporary file is private; the finished one gets the usual rights.
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
+        give_usual_rights(temporary)
         os.replace(temporary, target)
     finally:
         with suppress(OSError):
             os.unlink(temporary)
-
-
-def _without_nan(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_nan(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_without_nan(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

@@ -11,6 +11,7 @@ from typing import BinaryIO
 
 import platformdirs
 
+from gmc_core.files import give_usual_rights
 from gmc_core.store.errors import explained
 
 
@@ -41,10 +42,7 @@ def write_atomically(
                 if durable:
                     file.flush()
                     os.fsync(file.fileno())
-            # A temporary file is private; the finished one gets the usual rights.
-            mask = os.umask(0)
-            os.umask(mask)
-            os.chmod(name, 0o666 & ~mask)
+            give_usual_rights(name)
             os.replace(name, path)
         except BaseException:
             Path(name).unlink(missing_ok=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 import os
 import secrets
 import shutil
@@ -21,11 +20,13 @@ from typing import Any, BinaryIO
 
 from gmc_core.errors import GmcError
 from gmc_core.experiment import ExperimentConfig
+from gmc_core.files import without_nan
 from gmc_core.fit import IterationRecord
 from gmc_core.store.errors import StoreError, explained
 from gmc_core.store.places import disk_bytes, write_atomically
 from gmc_core.store.run import STATES, Run
 from gmc_core.store.store import Store
+from gmc_core.table_files import safe_text
 
 FORMATS = ("json", "csv", "html", "zip", "model")
 VERSION = 1
@@ -51,7 +52,7 @@ def export(store: Store, id: str, path: Path, format: str | None = None) -> Path
             f"{path} cannot be written; give the name of a file in a folder that you can write to."
         )
     if format == "json":
-        content = json.dumps(_finite(content_of(store, run)), indent=1).encode()
+        content = json.dumps(without_nan(content_of(store, run)), indent=1).encode()
     elif format == "csv":
         content = csv_of(store, run).encode()
     elif format == "html":
@@ -114,28 +115,11 @@ def csv_of(store: Store, run: Run) -> str:
     if rows:
         writer = csv.DictWriter(output, list(rows[0]), lineterminator="\n")
         writer.writeheader()
-        writer.writerows({name: safe_cell(value) for name, value in row.items()} for row in rows)
+        writer.writerows(
+            {name: safe_text(v) if isinstance(v, str) else v for name, v in row.items()}
+            for row in rows
+        )
     return output.getvalue()
-
-
-def safe_cell(value: Any) -> Any:
-    """Text that begins like a formula gets an apostrophe, as spreadsheets want it."""
-    if isinstance(value, str) and (
-        value.startswith(("\t", "\r")) or value.lstrip().startswith(("=", "+", "-", "@"))
-    ):
-        return "'" + value
-    return value
-
-
-def _finite(value: Any) -> Any:
-    """NaN and infinity have no JSON; null stands for "no value" there."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {name: _finite(part) for name, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(part) for part in value]
-    return value
 
 
 def _write_zip(store: Store, run: Run, file: BinaryIO) -> None:

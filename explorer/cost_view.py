@@ -61,7 +61,8 @@ def cost_sentence(cost: Cost, seconds: float) -> str:
     """Time, memory and work of a fit in a sentence."""
     return (
         f"Estimated: about **{duration(seconds)}** of computing and "
-        f"**{bytes_text(cost.memory_bytes)}** of memory ({bytes_text(memory_limit())} may be used), for a covariance of "
+        f"**{bytes_text(cost.memory_bytes)}** of memory "
+        f"({bytes_text(memory_limit())} may be used), for a covariance of "
         f"{cost.dimension:,} × {cost.dimension:,} and {cost.signals:,} signals."
     )
 

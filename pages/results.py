@@ -61,7 +61,11 @@ def show(name: str, table: PublishedTable) -> None:
         "published value in bold. “− measured” is a method’s NMAE minus the measured one: above 0, "
         "the measured one is better."
     )
-    st.table(as_markdown(found), hide_index=True)
+    st.table(
+        as_markdown(found),
+        hide_index=True,
+        alt=f"NMAE of the published methods and of this program on {table.data_set}.",
+    )
     for run, protocol in ((found.weak, "weak"), (found.strong, "strong")):
         if run is not None:
             with st.container(horizontal=True, vertical_alignment="center", gap="small"):

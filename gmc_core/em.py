@@ -107,6 +107,7 @@ def map_em(
     form = form or choose_form(signals.sizes, signals.dimension)
     noise_log_det = None
     state = start
+    del start  # or its Σ would live as long as the generator
     before = spare = None
     while state.iteration < iterations:
         iteration = state.iteration + 1

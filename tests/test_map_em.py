@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import dense_reference as reference
 import numpy as np
 import pytest
@@ -166,6 +168,18 @@ def test_continuing_from_a_state_gives_the_same_bits(form):
     assert [step.state.iteration for step in rest] == [4, 5, 6]
     np.testing.assert_array_equal(covariance_of(rest[-1]), covariance_of(whole[-1]))
     np.testing.assert_array_equal(rest[-1].state.weights, whole[-1].state.weights)
+
+
+def test_the_state_to_continue_from_is_let_go():
+    signals = signals_of(*random_table(60, 12, 0.6, seed=1))
+    options = {"epsilon": 0.3, "noise": Noise.of(0.0, 12), "team": Team(1), "form": "product"}
+    first = initial_state(signals, 3.0, np.float64)
+    state = next(map_em(signals, first, iterations=1, **options)).state
+    steps = map_em(signals, state, iterations=3, **options)
+    covariance = weakref.ref(state.gaussian.covariance)
+    del state
+    next(steps)
+    assert covariance() is None
 
 
 def test_no_iterations_leave_the_initial_value():

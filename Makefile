@@ -43,8 +43,9 @@ reproduce: $(VENV)/ready
 bench: $(VENV)/ready
 	$(BIN)/python -m benchmarks $(if $(DATA),--ml1m $(DATA))
 
+# The README's three pictures, of the embedded sample.
 screenshots: $(VENV)/ready-dev
-	$(BIN)/python -m explorer.screenshots docs/images
+	$(BIN)/python -m explorer.screenshots docs/images --readme
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

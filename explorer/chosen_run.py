@@ -56,7 +56,7 @@ def choose_run(purpose: str) -> Run | None:
         list(by_id),
         format_func=lambda id: f"{context.run_label(by_id[id])} — {_facts(by_id[id])}",
         key=key,
-        on_change=lambda: context.choose(run=st.session_state[key]),
+        on_change=lambda: context.select_run(st.session_state[key]),
     )
     if chosen is None:
         return None

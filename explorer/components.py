@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import re
 import secrets
+import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ import streamlit as st
 
 from explorer.places import home_folder
 from gmc_core.errors import GmcError
+from gmc_core.store.errors import explain
 
 LOG_BYTES = 1_000_000
 PAGES = Path(__file__).resolve().parent.parent / "pages"
@@ -83,22 +86,59 @@ def empty_state(
 def guard() -> Iterator[None]:
     """Turn errors into sentences; as ``with guard():`` or as a decorator.
 
-    A ``GmcError`` is shown as it is. Anything else is a defect: the visitor sees an
-    error number, and the traceback goes to the log file under that number.
+    See :func:`sentence_of`.
     """
     try:
         yield
-    except GmcError as error:
-        st.error(escape(str(error)), icon=":material/error:")
-    except Exception:
-        number = secrets.token_hex(4)
-        _logger().exception("error %s", number)
-        st.error(
-            f"Sorry, this part of the page failed through a mistake of the program (error "
-            f"{number}). Your data and runs are safe. Reload the page; if it happens again, "
-            f"report the number with the file `{log_file()}`.",
-            icon=":material/bug_report:",
+    except Exception as error:
+        st.error(sentence_of(error), icon=":material/error:")
+
+
+def sentence_of(error: BaseException) -> str:
+    """What a visitor reads about an error, as Markdown.
+
+    A ``GmcError`` is shown as it is; a disk that is full, broken or closed to us is called
+    that. Anything else is a defect: the visitor sees an error number, and the traceback
+    goes to the log file under that number.
+    """
+    if isinstance(error, GmcError):
+        return escape(str(error))
+    if (problem := _disk_problem(error)) is not None:
+        return escape(problem)
+    number = secrets.token_hex(4)
+    with suppress(OSError):
+        _logger().error("error %s", number, exc_info=error)
+    return (
+        f"Sorry, this part of the page failed through a mistake of the program (error {number}). "
+        "Your data and runs are safe. Reload the page; if it happens again, report the number "
+        f"with the file `{log_file()}`."
+    )
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+def _disk_problem(error: BaseException) -> str | None:
+    """The sentence for a disk that does not do what was asked; None for other errors."""
+    if isinstance(error, sqlite3.OperationalError):
+        return str(explain(error, home_folder()))
+    if not isinstance(error, OSError):
+        return None
+    place = error.filename or home_folder()
+    if error.errno in _FULL:
+        return (
+            f"The disk that holds {place} is full. Delete runs on the Runs page, or other files "
+            "there, and try again."
         )
+    if error.errno in _CLOSED:
+        return (
+            f"{place} cannot be used ({error.strerror}). Give yourself the right to read and write "
+            "there, or set GMC_HOME (runs, uploads) or GMC_CACHE (downloads) to another folder."
+        )
+    if error.errno == errno.EIO:
+        return f"The disk that holds {place} reports an error. Check it, and save what is on it."
+    return None
 
 
 def log_file() -> Path:

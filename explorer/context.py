@@ -119,6 +119,11 @@ def choose(**changes: Any) -> Selection:
     return chosen
 
 
+def select_run(id: str = "") -> None:
+    """Make a run the current one, "" for none; for a widget's callback."""
+    choose(run=id)
+
+
 def _mirror(chosen: Selection) -> None:
     for field in fields(Selection):
         value = getattr(chosen, field.name)

@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from explorer import context, sources
-from explorer.overview import bytes_text
+from explorer.units import bytes_text, whole_duration
 from gmc_core.cost import Cost, check_memory, estimate, gemm_rate, memory_limit
 from gmc_core.errors import ResourceError
 from gmc_core.settings import FitSettings
@@ -60,20 +60,8 @@ def allowed(cost: Cost) -> bool:
 def cost_sentence(cost: Cost, seconds: float) -> str:
     """Time, memory and work of a fit in a sentence."""
     return (
-        f"Estimated: about **{duration(seconds)}** of computing and "
+        f"Estimated: about **{whole_duration(seconds)}** of computing and "
         f"**{bytes_text(cost.memory_bytes)}** of memory "
         f"({bytes_text(memory_limit())} may be used), for a covariance of "
         f"{cost.dimension:,} × {cost.dimension:,} and {cost.signals:,} signals."
     )
-
-
-def duration(seconds: float) -> str:
-    """Seconds for people: "40 s", "3 min", "1 h 20 min"."""
-    if seconds < 1:
-        return "1 s"
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    if minutes < 90:
-        return f"{minutes} min"
-    return f"{minutes // 60} h {minutes % 60:02d} min"

@@ -6,6 +6,7 @@ writes another model, which may have the same number of iterations in the next r
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -57,6 +58,14 @@ def model_picture(
 def titles(key: ModelKey, _model: GaussianModel) -> list[str]:
     """(N,) titles by item position."""
     return [_model.title(item) for item in range(len(_model.items))]
+
+
+@st.cache_data(max_entries=20, show_spinner=False)
+def vocabulary(key: ModelKey, _model: GaussianModel) -> str:
+    """What item positions and ratings mean: equal for models of the same items and scale."""
+    scale = (_model.scale.low, _model.scale.high, _model.scale.step)
+    text = repr((_model.items.ids.tolist(), scale))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @st.cache_data(max_entries=4, show_spinner=False)

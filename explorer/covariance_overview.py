@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 import streamlit as st
 
-from explorer import context, covariance_data
+from explorer import context, covariance_data, link_state
 from explorer.components import chart, download, fact, guard
 from explorer.covariance_views import current_folder
 from explorer.figures import covariance as figures
@@ -55,7 +55,9 @@ def overview(run: Run) -> None:
             key="kind",
             bind="query-params",
         )
-        orders = [order for order in ORDERS if rows and (has_model or order != "similarity")]
+        orders: list[str] = [
+            name for name in ORDERS if rows and (has_model or name != "similarity")
+        ]
         order = st.selectbox(
             "Order of the titles",
             orders or ["index"],
@@ -119,7 +121,7 @@ def _film(id: str, kind: str, order: str, going: bool) -> None:
     iterations = _iterations(id)
     last = iterations[-1]
     shown = st.session_state.get(SHOWN)
-    if shown is None and (asked := st.query_params.get("iteration", "")).isdecimal():
+    if shown is None and (asked := link_state.recall("iteration", id)).isdecimal():
         shown = int(asked)
     if shown not in iterations or shown == st.session_state.get(f"{LATEST}_{id}"):
         shown = last  # whoever looks at the newest goes on doing so
@@ -135,10 +137,7 @@ def _film(id: str, kind: str, order: str, going: bool) -> None:
     if len(iterations) > 1:
         st.select_slider("Iteration", iterations, key=SHOWN)
         shown = st.session_state[SHOWN]
-    if shown == last:
-        st.query_params.pop("iteration", None)
-    else:
-        st.query_params["iteration"] = str(shown)
+    link_state.keep("iteration", "" if shown == last else str(shown), id)
     folder = current_folder()
     picture, items = covariance_data.kept_picture(folder, id, repetition, shown, kind, order)
     final, _ = covariance_data.kept_picture(folder, id, repetition, last, kind, order)

@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from explorer import covariance_data
+from explorer import covariance_data, link_state
 from explorer.components import download, escape, fact, number_row
 from explorer.covariance_views import run_part
 from explorer.figures import covariance as figures
@@ -93,7 +93,9 @@ def _choose(
             bind="query-params",
         )
     if source == "Search":
+        link_state.hide("n")
         return tuple(_search_box(key, model, popular, titles))
+    link_state.hide("titles")
     if source == "Genre":
         genre = row.selectbox("Genre", genres, key="genre", bind="query-params", width=160)
         popular = [item for item in popular if genre in model.item_info.genres[item]]
@@ -102,7 +104,7 @@ def _choose(
         return tuple(popular)
     state, default = f"titles_count_{most}", min(DEFAULT_SHOWN, most)
     if state not in st.session_state:
-        asked = st.query_params.get("n", "")
+        asked = link_state.recall("n")
         st.session_state[state] = min(max(int(asked), 2), most) if asked.isdecimal() else default
     count = row.slider(
         "How many",
@@ -113,7 +115,7 @@ def _choose(
         f"{figures.MAX_SHOWN}.",
         width=200,
     )
-    _to_url("n", "" if count == default else str(count))
+    link_state.keep("n", "" if count == default else str(count))
     return tuple(popular[:count])
 
 
@@ -122,7 +124,7 @@ def _search_box(
 ) -> list[int]:
     state = f"titles_search_{run_part(key)}"
     if state not in st.session_state:
-        ids = [part for part in st.query_params.get("titles", "").split(",") if part]
+        ids = [part for part in link_state.recall("titles").split(",") if part]
         found = [int(item) for item in model.items.find(ids) if item >= 0]
         st.session_state[state] = list(dict.fromkeys(found))[: figures.MAX_SHOWN] or popular[:10]
     chosen = st.multiselect(
@@ -133,16 +135,8 @@ def _search_box(
         placeholder="Type a part of a title",
         key=state,
     )
-    st.query_params["titles"] = ",".join(str(model.items.ids[item]) for item in chosen)
+    link_state.keep("titles", ",".join(str(model.items.ids[item]) for item in chosen))
     return chosen
-
-
-def _to_url(name: str, value: str) -> None:
-    """Keep a choice in the URL, or leave it away where it is the default."""
-    if value:
-        st.query_params[name] = value
-    else:
-        st.query_params.pop(name, None)
 
 
 def _pair(
@@ -152,7 +146,7 @@ def _pair(
     clicked: tuple[int, int] | None,
 ) -> None:
     """Two boxes that a click fills, and what Σ says of the two titles."""
-    linked = [int(m) for m in model.items.find(st.query_params.get("pair", "").split(","))]
+    linked = [int(m) for m in model.items.find(link_state.recall("pair").split(","))]
     linked = linked if len(linked) == 2 else placed[:2]
     for state, asked, default in zip((ROW, COLUMN), linked, placed, strict=False):
         if st.session_state.get(state) not in placed:
@@ -169,7 +163,7 @@ def _pair(
     if i is None or j is None:
         return
     ids = model.items.ids
-    _to_url("pair", "" if [i, j] == placed[:2] else f"{ids[i]},{ids[j]}")
+    link_state.keep("pair", "" if [i, j] == placed[:2] else f"{ids[i]},{ids[j]}")
     block = model.gaussian.covariance.submatrix([i, j], [i, j])  # type: ignore[arg-type]
     common = analysis.common_raters(model, i)
     both = "unknown" if common is None else f"{common[j]:,}"

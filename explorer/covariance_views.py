@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from explorer import context, covariance_data
+from explorer import context, covariance_data, link_state
 from explorer.components import chart, download, escape, fact
 from explorer.figures import taste as taste_figures
 from explorer.figures.recommend import default_min_ratings
@@ -175,10 +175,12 @@ def title_box(
     titles = covariance_data.titles(key, model)
     state = f"{name}_box_{run_part(key)}"
     if state not in st.session_state:
-        asked = st.query_params.get(name)
+        asked = link_state.recall(name)
         found = int(model.items.find([asked])[0]) if asked else -1
-        if asked and found < 0:
-            st.warning(f"This model has no title with the id {escape(asked)}; search for another.")
+        if found < 0 and name in st.query_params:
+            st.warning(
+                f"This model has no title with the id {escape(str(asked))}; search for another."
+            )
         st.session_state[state] = found if found >= 0 else options[0]
     item = st.selectbox(
         label,
@@ -188,7 +190,7 @@ def title_box(
         placeholder="Search a title",
     )
     if item is not None:
-        st.query_params[name] = str(model.items.ids[item])
+        link_state.keep(name, str(model.items.ids[item]))
     return item
 
 

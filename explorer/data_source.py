@@ -10,7 +10,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from explorer import context, own_file, sources
 from explorer.components import escape, fact, guard
-from explorer.overview import bytes_text
+from explorer.units import bytes_text
 from gmc_core import datasets, sample
 from gmc_core.errors import ConfigError, DataError
 from gmc_core.readers import DelimitedOptions, Preview
@@ -29,17 +29,17 @@ def choose_source() -> None:
         st.session_state["data_mode"] = mode = _mode_of(chosen.data)
         if mode == "named" and chosen.data in datasets.DATASETS:
             st.session_state["data_named"] = chosen.data
-    mode = st.segmented_control(
+    shown = st.segmented_control(
         "Where the ratings come from",
         list(MODES),
-        format_func=MODES.get,
+        format_func=MODES.__getitem__,
         key="data_mode",
         required=True,
         on_change=_take_mode,
         persist_state="session",
     )
     with guard():
-        {"sample": _sample, "named": _named, "own": _own}[mode or "sample"]()
+        {"sample": _sample, "named": _named, "own": _own}[shown or "sample"]()
 
 
 def _mode_of(data: str) -> str:
@@ -238,12 +238,14 @@ def _layout(first: Preview, identity: str) -> DelimitedOptions:
     found = first.options
     columns = st.columns(4)
     known = list(own_file.SEPARATORS)
-    separators = known if found.separator in known else [found.separator, *known]
+    separators: list[str | None] = [*known]
+    if found.separator not in known:
+        separators.insert(0, found.separator)
     separator = columns[0].selectbox(
         "Separator",
         separators,
         index=separators.index(found.separator),
-        format_func=lambda sign: own_file.SEPARATORS.get(sign, repr(sign)),
+        format_func=lambda sign: own_file.SEPARATORS.get(str(sign), repr(sign)),
         key=f"data_separator_{identity}",
     )
     header = columns[1].selectbox(
@@ -277,7 +279,9 @@ def _roles(shown: Preview, identity: str) -> dict[str, int | None]:
         chosen[role] = column.selectbox(
             label,
             options,
-            index=options.index(found) if found in options else (None if required else 0),
+            index=options.index(found)
+            if found is not None and found in options
+            else (None if required else 0),
             format_func=lambda place: NONE if place is None else shown.columns[place],
             placeholder="choose a column",
             key=f"data_role_{role}_{identity}",
@@ -296,12 +300,13 @@ def _scale(identity: str) -> dict[str, float | str | None]:
     if how:
         return {}
     low, high, step = st.columns(3)
+    steps: list[float | str] = [1.0, 0.5, 0.25, 0.1, "continuous"]
     return {
         "low": low.number_input("Lowest rating", value=1.0, key=f"data_low_{identity}"),
         "high": high.number_input("Highest rating", value=5.0, key=f"data_high_{identity}"),
         "step": step.selectbox(
             "Step",
-            [1.0, 0.5, 0.25, 0.1, "continuous"],
+            steps,
             format_func=str,
             key=f"data_step_{identity}",
         ),
@@ -312,7 +317,7 @@ def _policy() -> str:
     return st.selectbox(
         "If a user rated an item more than once, count",
         list(own_file.POLICIES),
-        format_func=own_file.POLICIES.get,
+        format_func=own_file.POLICIES.__getitem__,
         key="data_policy",
         persist_state="session",
         width=320,

@@ -238,7 +238,7 @@ def _signals(protocol: str) -> tuple[Any, tuple[int, int]]:
         required=True,
         key="signals",
         bind="query-params",
-        format_func=SIGNALS.get,
+        format_func=SIGNALS.__getitem__,
         help="What one Gaussian vector is. Rows are the paper's choice, slightly better than the "
         "others there.",
     )
@@ -280,6 +280,10 @@ def seed_input() -> int:
     """The seed of the (first) split, part of the page-wide selection."""
     chosen = context.current()
     key = f"seed_input_{chosen.seed}"
+
+    def take() -> None:
+        context.choose(seed=int(st.session_state[key]))
+
     value = st.number_input(
         "Seed s of the split",
         0,
@@ -287,7 +291,7 @@ def seed_input() -> int:
         chosen.seed,
         key=key,
         help="The same seed draws the same held-out ratings on every machine.",
-        on_change=lambda: context.choose(seed=int(st.session_state[key])),
+        on_change=take,
     )
     return int(value)
 

@@ -102,6 +102,8 @@ class People:
     ratings : what is known of each user, on the model's items.
     test_users, test_items, test_values : held-out ratings, by positions.
     novel : whether these users were absent from training (strong generalization).
+    hidden_known : whether it is known which ratings were held out; false for a run that
+        stopped before it had written them down.
     """
 
     ratings: Ratings
@@ -109,9 +111,12 @@ class People:
     test_items: Positions
     test_values: Floats
     novel: bool = False
+    hidden_known: bool = True
 
     @classmethod
-    def trained(cls, model: GaussianModel, held_out: HeldOut | None = None) -> People | None:
+    def trained(
+        cls, model: GaussianModel, held_out: HeldOut | None = None, *, hidden_known: bool = True
+    ) -> People | None:
         """The training users; None in a model without ratings.
 
         held_out : of the repetition that the model is from; ratings of users or items
@@ -121,7 +126,8 @@ class People:
         if ratings is None:
             return None
         if held_out is None:
-            return cls(ratings, np.zeros(0, int), np.zeros(0, int), np.zeros(0))
+            none = np.zeros(0, int)
+            return cls(ratings, none, none, np.zeros(0), hidden_known=hidden_known)
         users, items = ratings.users.find(held_out.user_ids), model.items.find(held_out.item_ids)
         known = (users >= 0) & (items >= 0)
         return cls(ratings, users[known], items[known], held_out.actual[known])

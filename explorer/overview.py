@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pandas as pd
 
+from explorer.units import flops_text
 from gmc_core.cost import Cost
 from gmc_core.filters import FilterReport
 from gmc_core.ratings import Ratings, RatingScale
@@ -156,30 +157,3 @@ def cost_text(cost: Cost) -> str:
         "puts the mean in place of every $N_i$ and so misses the heavy tail, the few users with "
         f"very many ratings. Here the true sum is {ratio:,.1f} times larger."
     )
-
-
-def flops_text(flops: float) -> str:
-    """An amount of arithmetic in a readable unit."""
-    for unit, size in (("TFLOP", 1e12), ("GFLOP", 1e9), ("MFLOP", 1e6)):
-        if flops >= size:
-            return f"{flops / size:,.1f} {unit}"
-    return f"{flops:,.0f} FLOP"
-
-
-def duration_text(seconds: float) -> str:
-    """A duration in a readable unit."""
-    if seconds < 0.95:
-        return f"{max(seconds, 0.01):.2f} s"
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"
-
-
-def bytes_text(count: float) -> str:
-    """An amount of memory in a readable unit (powers of ten)."""
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= size:
-            return f"{count / size:,.1f} {unit}"
-    return f"{count:,.0f} bytes"

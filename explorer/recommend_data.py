@@ -40,9 +40,12 @@ def trained_people(run: Run, model: GaussianModel) -> People | None:
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _trained(folder: str, key: ModelKey, _model: GaussianModel) -> People | None:
     store = context.store()
-    # The saved model is that of the last repetition.
-    held_out = store.held_out(key[0], store.run(key[0]).repetitions - 1)
-    return People.trained(_model, held_out)
+    run = store.run(key[0])
+    # A finished run's model is that of the last repetition. One that stopped before has the
+    # model of the repetition in progress, whose held-out ratings are not written down yet.
+    held_out = store.held_out(run.id, run.repetitions - 1)
+    hides = run.config.protocol not in ("none", "strong")  # ratings of training users
+    return People.trained(_model, held_out, hidden_known=held_out is not None or not hides)
 
 
 def novel_people(run: Run, model: GaussianModel) -> People | None:

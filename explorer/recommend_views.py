@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
+from explorer import link_state
 from explorer.components import chart, download, escape, fact
 from explorer.covariance_views import min_ratings_box
 from explorer.figures import recommend as figures
@@ -86,7 +87,9 @@ def _explanation(
     if clicked is not None and clicked != st.session_state.get("explained_click"):
         st.session_state[EXPLAIN] = clicked
     st.session_state["explained_click"] = clicked
-    if st.session_state.get(EXPLAIN) not in items:
+    if EXPLAIN not in st.session_state:
+        st.session_state[EXPLAIN] = int(model.items.find([link_state.recall("why")])[0])
+    if st.session_state[EXPLAIN] not in items:
         st.session_state[EXPLAIN] = items[0]
     item = st.selectbox(
         "Why this prediction?",
@@ -97,6 +100,7 @@ def _explanation(
     )
     if item is None:
         return
+    link_state.keep("why", "" if item == items[0] else str(model.items.ids[item]))
     chart(
         figures.contributions_figure(model, posterior, item, dark=is_dark()),
         figures.describe_contributions(model, posterior, item),
@@ -114,11 +118,17 @@ def hidden_ratings(
 ) -> None:
     """The user's ratings that the fit did not see, on demand."""
     items, values = people.hidden(user)
+    if not people.hidden_known:
+        fact(
+            "Which ratings of this user were hidden from the fit is not known: the run stopped "
+            "before it wrote them down. Resume it to compare them with their predictions."
+        )
+        return
     if not len(items):
         fact("No rating of this user was hidden from the fit.")
         return
     noun = "rating" if len(items) == 1 else "ratings"
-    if not st.toggle(f"Reveal {len(items)} hidden {noun}", key="reveal"):
+    if not st.toggle(f"Reveal {len(items)} hidden {noun}", key="reveal", bind="query-params"):
         return
     table = figures.held_out_table(model, posterior, items, values)
     words = figures.held_out_sentence(table)
@@ -149,6 +159,14 @@ def files(
             "text/csv",
         )
         download(
+            "With explanations (JSON)",
+            lambda: figures.recommendations_json(model, posterior, found),
+            f"recommendations-{who}.json",
+            "application/json",
+            help="The list, the ratings it follows from, and every rated title's share in each "
+            "prediction.",
+        )
+        download(
             "Completed row (CSV)",
             lambda: to_csv(_row(model, posterior)),
             f"completed-row-{who}.csv",
@@ -163,7 +181,7 @@ def files(
                 "completed-table.parquet",
                 "application/vnd.apache.parquet",
                 help=f"All {model.ratings.n_users:,} training users by {model.ratings.n_items:,} "
-                f"titles, about {max(1, round(8 * cells / 1e6)):,} MB; it is computed after the "
+                f"items, about {max(1, round(8 * cells / 1e6)):,} MB; it is computed after the "
                 "click.",
             )
     if model.licence != "unknown":

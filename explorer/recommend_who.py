@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from explorer import covariance_data
+from explorer import covariance_data, link_state
 from explorer.components import escape, fact
 from explorer.one_user import (
     People,
@@ -30,7 +30,8 @@ MAX_PICKED = 5_000  # users in the box; the filter narrows down to any
 def own_ratings(run: Run, model: GaussianModel) -> str:
     """Search and rate titles; returns the name under which the ratings are kept."""
     key = covariance_data.key_of(run.id)
-    name = f"mine_{run.id}_{model.iteration}"
+    # A run that goes on, and another run on the same items, have the same ratings.
+    name = f"mine_{covariance_data.vocabulary(key, model)}"
     if name not in st.session_state:
         ratings, lost = from_text(model, st.query_params.get("rated", ""))
         st.session_state[name] = dict(ratings)
@@ -123,13 +124,7 @@ def _user_box(people: People, key: str) -> int | None:
         random = st.button(
             "Random", icon=":material/casino:", key=f"{key}_random", help="Another user at random"
         )
-    with st.expander("Filter users", icon=":material/filter_alt:"):
-        wanted = (low, high)
-        if high > low:
-            wanted = st.slider("Number of ratings", low, high, (low, high), key=f"{key}_range")
-        hidden = bool(len(people.test_values)) and st.toggle(
-            "Only users with hidden ratings", key=f"{key}_hidden"
-        )
+    wanted, hidden = _user_filter(people, key, low, high)
     options = people.matching(*wanted, with_hidden=hidden).tolist()
     current = st.session_state[key]
     if random and options:
@@ -155,6 +150,30 @@ def _user_box(people: People, key: str) -> int | None:
         st.query_params["user"] = str(ids[user])
         st.session_state[f"{key}_seen"] = user  # survives a look at another page
     return user
+
+
+def _user_filter(people: People, key: str, low: int, high: int) -> tuple[tuple[int, int], bool]:
+    """The numbers of ratings, and whether only users with hidden ratings count; in the URL."""
+    wanted = _range_of(link_state.recall("user_ratings"), low, high)
+    hidden = link_state.recall("user_hidden") == "1" and len(people.test_values) > 0
+    filtered = hidden or wanted != (low, high)
+    with st.expander("Filter users", icon=":material/filter_alt:", expanded=filtered):
+        if high > low:
+            wanted = st.slider("Number of ratings", low, high, wanted, key=f"{key}_range")
+        if len(people.test_values):
+            hidden = st.toggle("Only users with hidden ratings", hidden, key=f"{key}_hidden")
+    link_state.keep("user_ratings", "" if wanted == (low, high) else f"{wanted[0]}-{wanted[1]}")
+    link_state.keep("user_hidden", "1" if hidden else "")
+    return wanted, hidden
+
+
+def _range_of(text: str, low: int, high: int) -> tuple[int, int]:
+    """ "20-300" within the bounds; the bounds for anything else."""
+    first, _, last = text.partition("-")
+    if not (first.isdecimal() and last.isdecimal()):
+        return low, high
+    start = min(max(int(first), low), high)
+    return start, min(max(int(last), start), high)
 
 
 def _user_of_link(people: People) -> int:

@@ -1,7 +1,8 @@
 """What a run's NMAE is compared with: four baselines, and the paper's figure.
 
 The baselines need the ratings, which take seconds to read where there are millions. A
-thread computes them once per run's data and splits, so that no page waits.
+thread computes them once per run's data and splits, so that no page waits. A failure is
+not kept for others: a visitor sees it until "Try again", the next one tries anew.
 """
 
 from __future__ import annotations
@@ -13,14 +14,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 import streamlit as st
 
-from explorer.components import escape
+from explorer.components import sentence_of
 from gmc_core.baselines import baselines
+from gmc_core.errors import DataError
 from gmc_core.experiment import ExperimentConfig, make_split, prepare
 from gmc_core.reproduction import paper_nmae, table_for
 from gmc_core.settings import FitSettings
 from gmc_core.store import Run
+from gmc_core.store.submitting import source_of
 
 PAPER_LABEL = "the paper's figure"
+PROBLEMS = "explorer.baseline_problems"
+
+Key = tuple[str, str, str]  # what decides the splits; the data's hash; their files' stamps
 
 
 @dataclass(frozen=True)
@@ -45,13 +51,28 @@ def references(run: Run) -> References:
     table = table_for(run.data)
     paper = paper_nmae(table, config.protocol) if table else None
     lines = {} if paper is None else {PAPER_LABEL: paper}
-    job = _job(_without_fit(config), run.data_sha256 or "")
+    problems: dict[Key, str] = st.session_state.setdefault(PROBLEMS, {})
+    key = _key(run)
+    if key in problems:
+        return References(lines, True, problems[key])
+    job = _job(*key)
     if not job.done():
         return References(lines, False)
     error = job.exception()
-    if error is not None:
-        return References(lines, True, f"The baselines could not be computed: {escape(str(error))}")
-    return References({**job.result(), **lines}, True)
+    if error is None:
+        return References({**job.result(), **lines}, True)
+    _job.clear(*key)
+    problems[key] = f"The baselines could not be computed. {sentence_of(error)}"
+    return References(lines, True, problems[key])
+
+
+def try_again(run: Run) -> None:
+    """Forget that the baselines of a run could not be computed."""
+    st.session_state.get(PROBLEMS, {}).pop(_key(run), None)
+
+
+def _key(run: Run) -> Key:
+    return _without_fit(run.config), run.data_sha256 or "", source_of(run.config)
 
 
 def _without_fit(config: ExperimentConfig) -> str:
@@ -65,13 +86,18 @@ def _pool() -> ThreadPoolExecutor:
 
 
 @st.cache_resource(max_entries=200, show_spinner=False)
-def _job(settings: str, data_sha256: str) -> Future[dict[str, float]]:
+def _job(settings: str, data_sha256: str, source: str) -> Future[dict[str, float]]:
     config = ExperimentConfig.from_dict(json.loads(settings))
-    return _pool().submit(_mean_baselines, config)
+    return _pool().submit(_mean_baselines, config, data_sha256)
 
 
-def _mean_baselines(config: ExperimentConfig) -> dict[str, float]:
+def _mean_baselines(config: ExperimentConfig, data_sha256: str) -> dict[str, float]:
     """NMAE of each baseline, the mean over the repetitions' splits."""
     prepared = prepare(config)
+    if data_sha256 and prepared.data_sha256 != data_sha256:
+        raise DataError(
+            "The ratings are not those that this run was fitted to. Put the old file back, or fit "
+            "the new one."
+        )
     scores = [baselines(make_split(config, prepared, seed)) for seed in config.seeds]
     return {name: float(np.mean([each[name].nmae for each in scores])) for name in scores[0]}

@@ -7,7 +7,7 @@ import json
 
 import pandas as pd
 
-from gmc_core.reproduction import Reproduction
+from gmc_core.reproduction import Reproduction, TableProtocol
 
 SOURCE = (
     "Léger, Yu and Sapiro, “Efficient Matrix Completion with Gaussian Models”, and this program"
@@ -54,7 +54,7 @@ def as_markdown(found: Reproduction) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def measured_sentence(found: Reproduction, protocol: str) -> str:
+def measured_sentence(found: Reproduction, protocol: TableProtocol) -> str:
     """How a measured value compares with the paper's own."""
     run = found.weak if protocol == "weak" else found.strong
     assert run is not None

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import streamlit as st
 
 from explorer import context
-from explorer.components import download
+from explorer.components import download, guard
 from gmc_core.store import Run
 
 # label, format of Store.export, ending, MIME type
@@ -27,6 +27,19 @@ def start_worker() -> None:
     from gmc_core.worker import ensure_worker
 
     ensure_worker(context.store())
+
+
+@guard()
+def cancel(identity: str) -> None:
+    """Stop a run or the rest of a sweep; for a button."""
+    context.store().cancel(identity)
+
+
+@guard()
+def resume(identity: str) -> None:
+    """Go on with a stopped run or sweep; for a button."""
+    context.store().resume(identity)
+    start_worker()
 
 
 def exports(run: Run) -> None:

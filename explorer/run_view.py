@@ -6,24 +6,26 @@ button is outside, so that a click is never lost to an update.
 
 from __future__ import annotations
 
+from typing import Any, Literal
+
 import streamlit as st
 
 from explorer import context
 from explorer.components import chart, escape, guard
-from explorer.cost_view import duration
 from explorer.figures import fit as figures
-from explorer.overview import bytes_text
-from explorer.references import PAPER_LABEL, References, references
-from explorer.run_actions import exports, start_worker
+from explorer.references import PAPER_LABEL, References, references, try_again
+from explorer.run_actions import cancel, exports, resume, start_worker
 from explorer.run_words import result_sentence, status_text
 from explorer.theme import is_dark
+from explorer.units import bytes_text, duration
 from gmc_core.fit import IterationRecord
 from gmc_core.reproduction import table_for
 from gmc_core.store import Run
 
 POLL_SECONDS = 1.0
 QUIET_SECONDS = 3.0  # for a stopped run, which another tab may resume
-STATES: dict[str, tuple[str, str, str]] = {
+Colour = Literal["gray", "blue", "green", "orange", "red"]
+STATES: dict[str, tuple[str, Colour, str]] = {
     # label, colour, icon
     "queued": ("waiting", "gray", ":material/hourglass_empty:"),
     "running": ("running", "blue", ":material/play_arrow:"),
@@ -44,9 +46,12 @@ def show(run: Run) -> None:
         start_worker()
     _head(run)
     _next_steps(run)
-    pending = run.state in ("queued", "running") or not references(run).ready
+    known = references(run)
+    if known.problem:
+        _no_baselines(run, known)
+    pending = run.state in ("queued", "running") or not known.ready
     body = st.fragment(_body, run_every=POLL_SECONDS if pending else None)
-    body(run.id, run.state, pending)
+    body(run.id, run.state, pending, known.problem)
     if run.ended_for_good:
         _after(run)
     if run.resumable:
@@ -66,7 +71,7 @@ def _head(run: Run) -> None:
                 icon=":material/stop:",
                 disabled=run.cancelling,
                 help="Stops within a second or so and keeps what has been reached.",
-                on_click=guard()(context.store().cancel),
+                on_click=cancel,
                 args=(run.id,),
             )
         elif run.resumable:
@@ -76,7 +81,7 @@ def _head(run: Run) -> None:
                 icon=":material/resume:",
                 type="primary",
                 help="Goes on from the last saved state and ends as if it had not been stopped.",
-                on_click=guard()(context.store().resume),
+                on_click=resume,
                 args=(run.id,),
             )
         st.button(
@@ -84,20 +89,32 @@ def _head(run: Run) -> None:
             key="new_fit",
             icon=":material/add:",
             help="Back to the settings; this run goes on and stays on the Runs page.",
-            on_click=context.choose,
-            kwargs={"run": ""},
+            on_click=context.select_run,
+        )
+
+
+def _no_baselines(run: Run, known: References) -> None:
+    """Why there are no baselines, and another try; outside the part that repeats."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", border=True):
+        st.markdown(known.problem, width="stretch")
+        st.button(
+            "Try again",
+            key="baselines_again",
+            icon=":material/refresh:",
+            on_click=try_again,
+            args=(run,),
         )
 
 
 @guard()  # a repeated fragment is outside the page's own guard
-def _body(identity: str, state: str, pending: bool) -> None:
+def _body(identity: str, state: str, pending: bool, problem: str) -> None:
     """The part that updates itself."""
     run = context.store().run(identity)
     if run.state != state:
         st.rerun(scope="app")
     curves = curves_of(run)
     known = references(run)
-    if pending and run.ended_for_good and known.ready:
+    if known.problem != problem or (pending and run.ended_for_good and known.ready):
         st.rerun(scope="app")
     # As tall while it runs as the result will be, so that the charts stay where they are.
     st.html(f"<style>.st-key-run_status {{ min-height: {STATUS_HEIGHT} }}</style>")
@@ -169,7 +186,7 @@ def _status(run: Run, curves: Curves) -> None:
 
 def _charts(run: Run, curves: Curves, known: References) -> None:
     dark, length = is_dark(), run.iterations
-    options = {"iterations": length, "dark": dark, "revision": run.id}
+    options: dict[str, Any] = {"iterations": length, "dark": dark, "revision": run.id}
     if run.config.protocol == "none":
         st.caption("Nothing is held out under this protocol, so there is no NMAE, RMSE or MAE.")
     else:
@@ -221,13 +238,13 @@ def _charts(run: Run, curves: Curves, known: References) -> None:
 
 
 def _comparison_note(run: Run, known: References) -> str:
-    if known.problem:
-        return known.problem
     if not known.ready:
         return "The baselines (global, user and item mean, biases) are being computed …"
     note = "Lower is better; 1 is random guessing. "
     if run.repetitions > 1:
         note += "Thin lines: repetitions; thick line: their mean. "
+    if known.problem:
+        return f"{note}The baselines are missing."
     note += "Dashed lines: baselines on the same held-out ratings"
     if PAPER_LABEL in known.lines:
         return f"{note}, and the paper’s figure for this data set and protocol."

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from explorer.cost_view import duration
+from explorer.units import whole_duration
 from gmc_core.fit import IterationRecord
 from gmc_core.store import Run
 
@@ -31,9 +31,9 @@ def status_text(run: Run, curves: Sequence[Sequence[IterationRecord]]) -> str:
         place = (
             f"Repetition {run.repetition + 1} of {run.repetitions}, {place[0].lower()}{place[1:]}"
         )
-    elapsed = f" · {duration(time.time() - run.started)} so far" if run.started else ""
+    elapsed = f" · {whole_duration(time.time() - run.started)} so far" if run.started else ""
     seconds = max(remaining(curves, total), _seen_pace(run.id, done) * (total - done))
-    return f"{place}{elapsed} · about {duration(seconds)} left"
+    return f"{place}{elapsed} · about {whole_duration(seconds)} left"
 
 
 def remaining(curves: Sequence[Sequence[IterationRecord]], total: int) -> float:

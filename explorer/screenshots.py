@@ -1,7 +1,7 @@
 """Pictures of every page, light and dark: ``python -m explorer.screenshots OUT_DIR``.
 
 The dashboard runs with an empty home of its own; the sample is fitted first, so that
-the pages have something to show.
+the pages have something to show. ``--readme`` takes the README's pictures only.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from explorer.serving import CHROMIUM, CHROMIUM_ARGUMENTS, serve
 from gmc_core.experiment import ExperimentConfig
@@ -24,7 +24,34 @@ from gmc_core.worker import work
 PAGES = ("", "data", "fit", "sensitivity", "covariance", "recommend", "runs", "results")
 EPSILONS = (0.03, 0.1, 0.3, 1.0, 3.0)
 THEMES = ("light", "dark")
-SIZE = {"width": 1366, "height": 768}
+SIZE: Any = {"width": 1366, "height": 768}
+# Views by name: a page's address, with the ids that :func:`fill` returns.
+VIEWS = {
+    "home": "",
+    "data": "data",
+    "data-titles": "data?tab=Most+rated+titles",
+    "fit": "fit?run={run}",
+    "fit-settings": "fit",
+    "sensitivity": "sensitivity?sweep={sweep}",
+    "sensitivity-settings": "sensitivity",
+    "covariance": "covariance?run={run}",
+    "covariance-titles": "covariance?run={run}&view=Titles&n=36",
+    "covariance-neighbours": "covariance?run={run}&view=Neighbours&title=260",
+    "covariance-axes": "covariance?run={run}&view=Taste+axes&axis=2",
+    "covariance-variances": "covariance?run={run}&view=Variances",
+    "recommend": "recommend?run={run}&rated=260:5,2571:5,589:4.5,356:2,597:1.5",
+    "recommend-user": "recommend?run={run}&who=A+user+of+the+data&reveal=true",
+    "runs": "runs",
+    "runs-one": "runs?picked={run}",
+    "runs-several": "runs?picked={run},{other}",
+    "results": "results",
+}
+# Of the README: the file's name, the view, the theme.
+README = (
+    ("fit-light", "fit", "light"),
+    ("covariance-light", "covariance-titles", "light"),
+    ("recommend-dark", "recommend", "dark"),
+)
 READY_MS = 40_000
 SETTLE_MS = 700
 RUNNING = '[data-testid="stApp"][data-test-script-state="running"]'
@@ -47,33 +74,37 @@ def settle(page: Any) -> None:
     page.wait_for_timeout(SETTLE_MS)
 
 
-def fill(home: Path, items: int) -> dict[str, str]:
-    """Fit the sample's ``items`` most rated titles, and a small grid of ε, into a store.
+def fill(home: Path, items: int | None) -> dict[str, str]:
+    """Fit the sample (or its ``items`` most rated titles) and a small grid of ε.
 
-    Returns the URL parameters of each page that shows a run.
+    Returns the ids of the runs by the names that :data:`VIEWS` uses.
     """
     base = ExperimentConfig(filter=Filter(max_items=items), repetitions=3)
-    small = replace(base, filter=Filter(max_items=items // 4), repetitions=1)
+    small = replace(base, filter=Filter(max_items=100), repetitions=1)
     with Store(home) as store:
         run = store.submit(base, label="The paper's settings")
+        large = replace(base, fit=FitSettings(epsilon=3.0))
+        other = store.submit(large, label="Ten times the paper's ε")
         grid = SweepConfig(
             replace(small, fit=FitSettings(iterations=8)), EPSILONS, (4, 8), seeds=(0, 1, 2)
         )
         sweep = submit_sweep(store, grid, label="A grid of ε")
         work(store, idle_seconds=0, polite=False)
-    shown = {name: f"?run={run.id}" for name in ("fit", "covariance", "recommend")}
-    return {**shown, "sensitivity": f"?sweep={sweep.id}"}
+    return {"run": run.id, "other": other.id, "sweep": sweep.id}
 
 
 def take(
     url: str,
     target: Path,
-    pages: Sequence[str],
-    themes: Sequence[str],
-    query: Mapping[str, str],
-    whole: bool,
+    wanted: Sequence[tuple[str, str, str]],
+    ids: Mapping[str, str],
+    *,
+    whole: bool = False,
 ) -> list[Path]:
-    """Save one picture a page and theme; returns the files."""
+    """Save pictures (file name, view, theme) of one screen each; returns the files.
+
+    whole : the whole page instead, which may be taller.
+    """
     from playwright.sync_api import sync_playwright
 
     target.mkdir(parents=True, exist_ok=True)
@@ -83,17 +114,15 @@ def take(
             executable_path=str(CHROMIUM) if CHROMIUM.exists() else None,
             args=list(CHROMIUM_ARGUMENTS),
         )
-        for theme in themes:
-            context = browser.new_context(viewport=SIZE, color_scheme=theme)
+        for name, view, theme in wanted:
+            context = browser.new_context(viewport=SIZE, color_scheme=cast(Any, theme))
             page = context.new_page()
-            for name in pages:
-                open_page(page, f"{url}/{name}{query.get(name, '')}")
-                if whole:
-                    _grow(page)
-                file = target / f"{name or 'home'}-{theme}.png"
-                page.screenshot(path=file)
-                saved.append(file)
-                page.set_viewport_size(SIZE)
+            open_page(page, f"{url}/{VIEWS[view].format_map(ids)}")
+            if whole:
+                _grow(page)
+            file = target / f"{name}.png"
+            page.screenshot(path=file)
+            saved.append(file)
             context.close()
         browser.close()
     return saved
@@ -110,18 +139,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """The command."""
     parser = argparse.ArgumentParser(prog="python -m explorer.screenshots", description=__doc__)
     parser.add_argument("out", type=Path, help="folder for the pictures")
-    parser.add_argument("--pages", nargs="*", default=PAGES, help="names; home is ''")
+    parser.add_argument("--readme", action="store_true", help="the README's pictures only")
+    parser.add_argument("--views", nargs="*", default=VIEWS, choices=VIEWS)
     parser.add_argument("--themes", nargs="*", default=THEMES, choices=THEMES)
-    parser.add_argument("--items", type=int, default=400, help="titles in the fit")
+    parser.add_argument("--items", type=int, help="titles in the fit; default all of the sample")
     parser.add_argument("--whole", action="store_true", help="the whole page, not one screen")
     parser.add_argument("--no-fit", action="store_true", help="leave the run store empty")
     chosen = parser.parse_args(arguments)
-    pages = ["" if name == "home" else name for name in chosen.pages]
+    wanted = [(f"{view}-{theme}", view, theme) for theme in chosen.themes for view in chosen.views]
     with tempfile.TemporaryDirectory() as folder:
         home, cache = Path(folder) / "home", Path(folder) / "cache"
-        query = {} if chosen.no_fit else fill(home, chosen.items)
+        none = dict.fromkeys(("run", "other", "sweep"), "")
+        ids = none if chosen.no_fit else fill(home, chosen.items)
         with serve(home, cache) as url:
-            for file in take(url, chosen.out, pages, chosen.themes, query, chosen.whole):
+            pictures = README if chosen.readme else wanted
+            for file in take(url, chosen.out, pictures, ids, whole=chosen.whole):
                 print(file)
 
 

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from explorer import context
 from explorer.components import chart, download, escape, guard
-from explorer.cost_view import duration
 from explorer.figures import sensitivity as figures
 from explorer.fit_form import paper_epsilon
-from explorer.run_actions import exports, start_worker
+from explorer.run_actions import cancel, exports, resume, start_worker
 from explorer.run_view import STATES, notice_change
 from explorer.tables import to_csv
 from explorer.theme import is_dark
+from explorer.units import whole_duration
 from gmc_core.ratings import RatingScale
 from gmc_core.settings import PAPER_EPSILON
 from gmc_core.store import Run
@@ -55,7 +56,6 @@ def show(sweep: Run) -> None:
 
 
 def _head(sweep: Run) -> None:
-    store = context.store()
     label, colour, icon = STATES[sweep.state]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.subheader(escape(sweep.title), anchor=False, width="content")
@@ -67,7 +67,7 @@ def _head(sweep: Run) -> None:
                 key="cancel_sweep",
                 icon=":material/stop:",
                 help="Finished fits stay; the one under way stops within a second or so.",
-                on_click=guard()(store.cancel),
+                on_click=cancel,
                 args=(sweep.id,),
             )
         elif sweep.resumable:
@@ -77,7 +77,7 @@ def _head(sweep: Run) -> None:
                 icon=":material/resume:",
                 type="primary",
                 help="Computes the fits that have not finished.",
-                on_click=guard()(store.resume),
+                on_click=resume,
                 args=(sweep.id,),
             )
         st.button("New sweep", key="new_sweep", icon=":material/add:", on_click=leave)
@@ -124,7 +124,7 @@ def progress_text(state: str, children: Sequence[Run]) -> str:
     if not finished:
         return f"{text} The first fit on a machine compiles the numerical code: 10 to 20 seconds."
     spent = statistics.median(run.summary["seconds"] for run in finished if run.summary)
-    return f"{text} About {duration(spent * sum(1 - run.progress for run in children))} left."
+    return f"{text} About {whole_duration(spent * sum(1 - run.progress for run in children))} left."
 
 
 def _paper(children: Sequence[Run]) -> float:
@@ -144,7 +144,7 @@ OPTIMISTIC = (
 def _charts(sweep: Run, table: pd.DataFrame, found: Valley | None, paper: float) -> None:
     config = SweepConfig.of(sweep)
     epsilons, steps = sorted(config.epsilons), sorted(config.iterations)
-    options = {"dark": is_dark(), "revision": sweep.id}
+    options: dict[str, Any] = {"dark": is_dark(), "revision": sweep.id}
     left, right = st.columns(2, gap="small")
     with left:
         st.markdown("**NMAE against ε**, with the range over seeds")

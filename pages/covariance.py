@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from explorer import context
+from explorer import context, link_state
 from explorer.chosen_run import choose_run, explain_signals, model_or_wait, rows_only
 from explorer.components import guard, page_header
 from explorer.covariance_overview import overview
@@ -23,6 +23,8 @@ LEAD = (
 )
 PURPOSE = "which titles go together"
 VIEWS = ("Overview", "Titles", "Neighbours", "Taste axes", "Variances")
+# What a view keeps in the URL beside the widgets that do so themselves.
+LINKED = {"Overview": ("iteration",), "Titles": ("n", "titles", "pair"), "Neighbours": ("title",)}
 
 
 # Layout ------------------------------------------------------------------------------
@@ -44,6 +46,9 @@ def view_choice() -> str:
 
 def draw(run: Run, view: str) -> None:
     """One view of a run."""
+    for other, names in LINKED.items():
+        if other != view:
+            link_state.hide(*names)
     if view == "Overview" and context.store().pictures(run.id):
         if run.config.fit.signals != "rows":
             explain_signals(run.config.fit.signals, PURPOSE)

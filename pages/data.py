@@ -12,6 +12,7 @@ from explorer.components import chart, download, escape, fact, guard, number_row
 from explorer.figures import data as figures
 from explorer.tables import to_csv
 from explorer.theme import is_dark
+from explorer.units import PROTOCOLS, bytes_text, duration, flops_text
 from gmc_core import cost
 from gmc_core.filters import FilterReport
 from gmc_core.ratings import Ratings
@@ -20,11 +21,7 @@ from gmc_core.splits import Split, default_counts
 
 # Constants ---------------------------------------------------------------------------
 
-PROTOCOLS = {
-    "weak": "Weak generalization",
-    "strong": "Strong generalization",
-    "none": "No hold-out",
-}
+CHOICES = ("weak", "strong", "none")
 TITLES_SHOWN = 500
 CHART_HEIGHT = 290
 
@@ -103,9 +100,9 @@ def titles_card(ratings: Ratings) -> None:
     wanted = st.text_input(
         "Search titles, genres and years",
         placeholder="for example: star wars, or comedy 1994",
-        key="data_search",
+        key="find",
         type="search",
-        persist_state="session",
+        bind="query-params",
     )
     found = overview.search_titles(table, wanted or "")
     if found.empty:
@@ -224,8 +221,8 @@ def protocol_card() -> None:
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     left.segmented_control(
         "How to test the model",
-        list(PROTOCOLS),
-        format_func=PROTOCOLS.get,
+        CHOICES,
+        format_func=lambda name: PROTOCOLS[name].capitalize(),
         required=True,
         **bound("protocol"),
     )
@@ -265,16 +262,16 @@ def cost_card() -> None:
     with left:
         number_row(
             [
-                ("Time, about", overview.duration_text(seconds), "On this machine, in float64"),
-                ("Arithmetic", overview.flops_text(needed.flops)),
-                ("Memory, about", overview.bytes_text(needed.memory_bytes)),
+                ("Time, about", duration(seconds), "On this machine, in float64"),
+                ("Arithmetic", flops_text(needed.flops)),
+                ("Memory, about", bytes_text(needed.memory_bytes)),
             ]
         )
         st.markdown(overview.cost_text(needed))
         limit = cost.memory_limit()
         if needed.memory_bytes > limit:
             st.warning(
-                f"This needs more than the {overview.bytes_text(limit)} that may be used here. "
+                f"This needs more than the {bytes_text(limit)} that may be used here. "
                 "Keep fewer items with the filter above, or compute in float32 on the Fit page."
             )
     with right:
@@ -298,7 +295,9 @@ def overview_section() -> None:
         loaded = context.loaded()
         size_card(loaded.ratings)
         charts, titles, reading, conditions = st.tabs(
-            ["Charts", "Most rated titles", "Reading report", "Licence and citation"]
+            ["Charts", "Most rated titles", "Reading report", "Licence and citation"],
+            key="tab",
+            bind="query-params",
         )
         with charts:
             charts_card(loaded.ratings)

@@ -12,6 +12,7 @@ import streamlit as st
 from explorer import context, cost_view, fit_form, run_view, sources
 from explorer.components import empty_state, escape, guard, page_header
 from explorer.run_actions import start_worker
+from explorer.units import PROTOCOLS
 from gmc_core.errors import DataError
 from gmc_core.experiment import ExperimentConfig
 from gmc_core.settings import FitSettings
@@ -93,12 +94,6 @@ def show(identity: str) -> None:
     else:
         run_view.show(run)
 
-
-PROTOCOLS = {
-    "weak": "weak generalization",
-    "strong": "strong generalization",
-    "none": "nothing held out",
-}
 
 page_header(
     "Fit",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from explorer import covariance_data, recommend_views, recommend_who
+from explorer import covariance_data, link_state, recommend_views, recommend_who
 from explorer.chosen_run import choose_run, model_or_wait, rows_only
 from explorer.components import guard, page_header
 from explorer.figures.recommend import select
@@ -24,6 +24,9 @@ LEAD = (
 )
 PURPOSE = "recommendations"
 WHO = ("Yourself", "A user of the data")
+# What each way keeps in the URL beside the widgets that do so themselves.
+OF_YOURSELF = ("rated",)
+OF_USERS = ("user", "edits", "user_ratings", "user_hidden")
 SUGGESTED = 4
 CANDIDATES = 200  # the most rated titles, which a person is likely to know
 
@@ -92,6 +95,7 @@ def draw(run: Run, who: str) -> None:
     """The two sides."""
     model = model_or_wait(run, PURPOSE)
     if model is not None and rows_only(model, PURPOSE):
+        link_state.hide(*(OF_USERS if who == WHO[0] else OF_YOURSELF))
         (yourself if who == WHO[0] else user_of_data)(run, model)
 
 

@@ -9,9 +9,17 @@ from explorer.components import download, escape, guard, page_header
 from explorer.results_table import as_csv, as_html, as_json, as_markdown, measured_sentence
 from explorer.run_actions import start_worker
 from explorer.run_view import STATES
+from explorer.watching import fingerprint, redraw_on_progress
 from gmc_core.experiment import ExperimentConfig
 from gmc_core.published import TABLES, PublishedTable
-from gmc_core.reproduction import REPETITIONS, Reproduction, reproduction
+from gmc_core.reproduction import (
+    REPETITIONS,
+    Reproduction,
+    has_paper_settings,
+    reproduction,
+    table_for,
+)
+from gmc_core.store import Run
 
 PROTOCOLS = ("weak", "strong")
 
@@ -36,17 +44,34 @@ def start(name: str, table: PublishedTable, path: str) -> None:
     start_worker()
 
 
-def under_way(table: PublishedTable) -> None:
-    """Links to the reproducing runs that have not finished."""
-    names = [label(table, protocol) for protocol in PROTOCOLS]
+def under_way(name: str, table: PublishedTable, found: Reproduction) -> None:
+    """Links to the runs that will reproduce the table, and to stopped ones that could."""
     for run in context.store().runs():
-        if run.label in names and run.state != "finished":
+        measured = found.weak if run.config.protocol == "weak" else found.strong
+        active = run.state in ("queued", "running")
+        if will_reproduce(run, name, table) and (active or measured is None):
             st.page_link(
                 "pages/fit.py",
-                label=escape(f"{run.label}: {STATES[run.state][0]}, {run.progress:.0%} done"),
+                label=escape(f"{run.title}: {STATES[run.state][0]}, {run.progress:.0%} done"),
                 icon=":material/monitoring:",
                 query_params={"run": run.id},
             )
+
+
+def will_reproduce(run: Run, name: str, table: PublishedTable) -> bool:
+    """Whether an unfinished run has the paper's settings on the table's data.
+
+    Before the worker has read the data, their name decides, or for one's own files the
+    label that :func:`start` gave.
+    """
+    if run.kind != "run" or run.state == "finished":
+        return False
+    if run.data is not None:
+        return table_for(run.data) is table and has_paper_settings(run.config, run.data)
+    labels = [label(table, protocol) for protocol in PROTOCOLS]
+    scale = {"scale": [table.settings.low, table.settings.high, 1]}
+    known = run.config.data == name or run.label in labels
+    return known and has_paper_settings(run.config, scale)
 
 
 def show(name: str, table: PublishedTable) -> None:
@@ -76,7 +101,7 @@ def show(name: str, table: PublishedTable) -> None:
                     icon=":material/open_in_new:",
                     query_params={"run": run.id},
                 )
-    under_way(table)
+    under_way(name, table, found)
     if found.weak is None or found.strong is None:
         missing(name, table, found)
     downloads(name, found)
@@ -145,3 +170,6 @@ with guard():
     )
     for key in ("ml-1m", "eachmovie"):
         show(key, TABLES[key])
+    runs = context.store().runs()
+    if any(run.state in ("queued", "running") for run in runs):
+        redraw_on_progress(fingerprint(runs))

@@ -18,14 +18,14 @@ from explorer.figures.runs import (
     differences,
     runs_table,
 )
-from explorer.overview import bytes_text
-from explorer.run_actions import exports, start_worker
+from explorer.run_actions import cancel, exports, resume
 from explorer.run_view import STATES, curves_of
 from explorer.tables import to_csv
 from explorer.theme import is_dark
+from explorer.units import bytes_text
+from explorer.watching import fingerprint, redraw_on_progress
 from gmc_core.store import Run
 
-POLL_SECONDS = 2.0
 QUANTITIES = {
     "nmae": "NMAE",
     "rmse": "RMSE, in ratings",
@@ -105,19 +105,6 @@ def _pick() -> None:
     st.session_state["picked"] = [shown[row] for row in rows if row < len(shown)]
 
 
-@st.fragment(run_every=POLL_SECONDS)
-@guard()
-def progress(before: tuple[tuple[str, str, float], ...]) -> None:
-    """Draws nothing; redraws the page when a run has moved on."""
-    if fingerprint(context.store().runs()) != before:
-        st.rerun(scope="app")
-
-
-def fingerprint(runs: Sequence[Run]) -> tuple[tuple[str, str, float], ...]:
-    """What the table shows of each run's progress."""
-    return tuple((run.id, run.state, run.progress) for run in runs)
-
-
 def one(run: Run) -> None:
     """Everything that can be done with one run."""
     store = context.store()
@@ -133,9 +120,9 @@ def one(run: Run) -> None:
             query_params={"sweep" if sweep else "run": run.id},
         )
         if run.state in ("queued", "running"):
-            st.button("Cancel", key="cancel", on_click=_cancel, args=(run.id,))
+            st.button("Cancel", key="cancel", on_click=cancel, args=(run.id,))
         elif run.resumable:
-            st.button("Resume", key="resume", type="primary", on_click=_resume, args=(run.id,))
+            st.button("Resume", key="resume", type="primary", on_click=resume, args=(run.id,))
         delete([run])
     if run.message:
         st.caption(escape(run.message))
@@ -172,17 +159,6 @@ def words(
     place.text_input(label, key=key, placeholder=placeholder, on_change=take)
 
 
-@guard()
-def _cancel(identity: str) -> None:
-    context.store().cancel(identity)
-
-
-@guard()
-def _resume(identity: str) -> None:
-    context.store().resume(identity)
-    start_worker()
-
-
 def delete(runs: Sequence[Run]) -> None:
     """A button that asks before it deletes."""
     many = "this run" if len(runs) == 1 else f"these {len(runs)} runs"
@@ -190,10 +166,9 @@ def delete(runs: Sequence[Run]) -> None:
         freed = bytes_text(sum(run.disk_bytes for run in runs))
         st.markdown(f"Delete {many} with models and records? This frees {freed} and is final.")
         if st.button(f"Delete {many}", key="delete_confirmed", type="primary"):
-            for run in runs:
-                context.store().delete(run.id)
-                if context.current_run() == run.id:
-                    context.choose(run="")
+            context.store().delete(*(run.id for run in runs))
+            if context.current_run() in [run.id for run in runs]:
+                context.choose(run="")
             st.toast(f"Deleted {many}; {freed} are free again.")
             st.rerun()
 
@@ -252,21 +227,32 @@ def take_in() -> None:
             st.rerun()
 
 
+def warnings() -> None:
+    """What everybody must know of the store, until somebody has read it."""
+    found = [text for _, level, text in context.store().messages() if level != "info"]
+    if found:
+        st.warning(escape("\n".join(found)), icon=":material/warning:")
+        st.button("I have read this", key="acknowledge", on_click=guard()(_acknowledge))
+
+
+def _acknowledge() -> None:
+    context.store().acknowledge()
+
+
 page_header("Runs", "Every fit and sweep on this machine, whoever started it.")
 with guard():
     everything = context.store().runs()
-    for _, _, message in context.store().messages():
-        st.warning(escape(message))
+    warnings()
     if not everything:
         empty_state("There is no run yet.", "pages/fit.py", "Start the first fit")
     else:
         active = sum(run.state in ("queued", "running") for run in everything)
-        usage = context.store().disk_usage()
+        usage = sum(run.disk_bytes for run in everything)
         number_row(
             [
                 ("Runs", f"{len(everything)}"),
                 ("Waiting or running", f"{active}"),
-                ("On disk", bytes_text(usage), f"In {context.store().path}"),
+                ("On disk", bytes_text(usage), f"All files of the runs, in {context.store().path}"),
             ]
         )
         visible = filters()
@@ -294,5 +280,5 @@ with guard():
         elif picked:
             several([known[identity] for identity in picked])
         if active:
-            progress(fingerprint(everything))
+            redraw_on_progress(fingerprint(everything))
     take_in()

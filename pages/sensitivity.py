@@ -12,9 +12,9 @@ import streamlit as st
 
 from explorer import context, cost_view, fit_form, sources, sweep_view
 from explorer.components import empty_state, escape, guard, page_header
-from explorer.overview import bytes_text
 from explorer.run_actions import start_worker
 from explorer.run_view import STATES
+from explorer.units import PROTOCOLS, bytes_text, whole_duration
 from gmc_core.errors import DataError
 from gmc_core.ratings import RatingScale
 from gmc_core.settings import FitSettings
@@ -97,7 +97,7 @@ def form() -> None:
         return
     st.markdown(
         f"**{escape(sources.title(chosen.data))}**: {ratings.n_users:,} users, "
-        f"{ratings.n_items:,} items, {len(ratings):,} ratings; {chosen.protocol} generalization."
+        f"{ratings.n_items:,} items, {len(ratings):,} ratings; {PROTOCOLS[chosen.protocol]}."
     )
     begin = st.container()
     epsilons, steps, seeds = grid(ratings.scale, chosen.seed)
@@ -132,7 +132,7 @@ def _start_bar(
             disabled=not possible,
         )
         st.markdown(
-            f"Estimated: about **{cost_view.duration(seconds)}** of computing, "
+            f"Estimated: about **{whole_duration(seconds)}** of computing, "
             f"**{bytes_text(cost.memory_bytes)}** of memory.",
             width="content",
         )

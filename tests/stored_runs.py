@@ -12,7 +12,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 from test_figures_fit import record
 
-from gmc_core.experiment import ExperimentConfig
+from gmc_core.experiment import ExperimentConfig, prepare
 from gmc_core.filters import Filter
 from gmc_core.metrics import Scores
 from gmc_core.settings import FitSettings
@@ -24,7 +24,7 @@ APP = str(Path(__file__).parent.parent / "app.py")
 SMALL = Filter(max_items=60)
 DATA = {
     "name": "sample",
-    "sha256": "0" * 64,
+    "sha256": prepare(ExperimentConfig(filter=SMALL)).data_sha256,
     "users": 600,
     "items": 60,
     "ratings": 9000,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import sqlite3
 from pathlib import Path
 
 import plotly.graph_objects as go
@@ -10,7 +12,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from explorer import context
-from explorer.components import escape
+from explorer.components import escape, sentence_of
 from explorer.theme import palette, style
 from gmc_core.experiment import ExperimentConfig
 from gmc_core.store import Store
@@ -146,6 +148,29 @@ def test_an_unexpected_error_is_a_sentence_with_a_number_in_the_log(tmp_path):
     number = at.error[0].value.split("error ")[1].split(")")[0]
     assert number in log
     assert "a secret detail" in log
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (OSError(errno.ENOSPC, "No space left", "/data/x"), "The disk that holds /data/x is full."),
+        (OSError(errno.EROFS, "Read-only file system", "/data/x"), "/data/x cannot be used"),
+        (PermissionError(errno.EACCES, "Permission denied"), "set GMC_HOME"),
+        (OSError(errno.EIO, "Input/output error"), "reports an error"),
+        (sqlite3.OperationalError("disk I/O error"), "Check the disk"),
+        (FileNotFoundError(errno.ENOENT, "No such file"), "mistake of the program"),
+    ],
+)
+def test_a_failing_disk_is_called_that(error, sentence):
+    text = sentence_of(error).replace("\\", "")
+    assert sentence in text
+    assert ("mistake of the program" in text) == isinstance(error, FileNotFoundError)
+
+
+def test_a_log_that_cannot_be_written_does_not_hide_the_error(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("GMC_HOME", str(tmp_path / "file"))
+    assert "Sorry" in sentence_of(RuntimeError("x"))
 
 
 def test_a_known_error_is_shown_as_it_is():

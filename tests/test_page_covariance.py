@@ -113,6 +113,33 @@ def test_the_slider_goes_through_the_iterations(ids):
     assert "at iteration 3" in texts(opened(PAGE, run=ids["weak"], iteration="99"))
 
 
+def test_the_iteration_and_the_title_come_back_with_the_page(ids):
+    at = opened(PAGE, run=ids["weak"])
+    at = at.select_slider(key="overview_iteration").set_value(2).run()
+    at = at.switch_page("pages/runs.py").run()
+    at = at.switch_page(PAGE).run()
+    assert at.select_slider(key="overview_iteration").value == 2
+    at = at.segmented_control(key="view").set_value("Neighbours").run()
+    assert "iteration" not in at.query_params
+    next(box for box in at.selectbox if box.label == "Title").set_value(7).run()
+    at = at.segmented_control(key="view").set_value("Overview").run()
+    assert "title" not in at.query_params
+    assert at.select_slider(key="overview_iteration").value == 2
+    at = at.segmented_control(key="view").set_value("Neighbours").run()
+    assert next(box for box in at.selectbox if box.label == "Title").value == 7
+
+
+def test_searched_titles_leave_the_link_with_the_search(ids):
+    at = opened(PAGE, run=ids["weak"], view="Titles", titles_from="Search")
+    box = at.multiselect[0]
+    at = box.set_value(box.value[:3]).run()
+    assert "titles" in at.query_params
+    at = at.segmented_control(key="titles_from").set_value("Most rated").run()
+    assert "titles" not in at.query_params
+    at = at.segmented_control(key="titles_from").set_value("Search").run()
+    assert len(at.multiselect[0].value) == 3
+
+
 def test_the_picture_can_be_downloaded_and_columns_lead_to_the_settings(ids):
     at = opened(PAGE, run=ids["weak"])
     assert "This picture as CSV" in [button.label for button in at.get("download_button")]

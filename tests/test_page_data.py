@@ -10,7 +10,7 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from explorer import overview, own_file, sources
+from explorer import overview, own_file, sources, units
 from explorer.figures import data as figures
 from gmc_core import datasets, sample
 from gmc_core.cost import estimate
@@ -117,12 +117,19 @@ def test_protocol_numbers_are_those_of_the_split(protocol, ratings):
 
 def test_titles_are_searchable():
     at = opened()
-    at.text_input(key="data_search").set_value("star wars").run()
+    at.text_input(key="find").set_value("star wars").run()
     table = next(table.value for table in at.dataframe if "Title" in table.value)
     assert len(table)
     assert table["Title"].str.contains("Star Wars").all()
-    at.text_input(key="data_search").set_value("no such [title").run()
+    at.text_input(key="find").set_value("no such [title").run()
     assert "No title holds" in at.info[0].value
+
+
+def test_open_tab_and_search_are_in_the_link():
+    at = opened(tab="Most rated titles", find="star wars")
+    assert [tab.label for tab in at.tabs][1] == "Most rated titles"
+    assert at.session_state["tab"] == "Most rated titles"
+    assert at.text_input(key="find").value == "star wars"
 
 
 def test_continue_goes_to_the_fit_page():
@@ -388,11 +395,18 @@ def test_cost_text_compares_with_the_paper(ratings):
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0.001, "0.01 s"), (0.5, "0.50 s"), (12.2, "12 s"), (600, "10 min"), (9000, "2.5 h")],
+    [
+        (0.001, "under 0.1 s"),
+        (0.5, "0.5 s"),
+        (2.0, "2 s"),
+        (12.2, "12 s"),
+        (600, "10 min"),
+        (6000, "1 h 40 min"),
+    ],
 )
 def test_durations_are_readable(seconds, text):
-    assert overview.duration_text(seconds) == text
+    assert units.duration(seconds) == text
 
 
 def test_bytes_are_readable():
-    assert [overview.bytes_text(b) for b in (12, 4.2e6, 2.5e9)] == ["12 bytes", "4.2 MB", "2.5 GB"]
+    assert [units.bytes_text(b) for b in (12, 4.2e6, 2.5e9)] == ["12 bytes", "4.2 MB", "2.5 GB"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 
 import pytest
-from stored_runs import charts, opened, small, stored, stored_sweep, texts, use_folders
+from stored_runs import DATA, charts, opened, small, stored, stored_sweep, texts, use_folders
 
-from explorer import cost_view, fit_form, references, run_words
+from explorer import fit_form, references, run_words, units
 from gmc_core.fit import IterationRecord
 from gmc_core.ratings import RatingScale
 from gmc_core.settings import FitSettings
@@ -236,18 +236,37 @@ def test_remaining_takes_the_typical_iteration():
 
 
 def test_durations():
-    assert [cost_view.duration(s) for s in (0.2, 40, 300, 6000)] == [
+    assert [units.whole_duration(s) for s in (0.2, 3.4, 40, 300, 6000)] == [
         "1 s",
+        "3 s",
         "40 s",
         "5 min",
         "1 h 40 min",
     ]
 
 
-def test_baselines_that_cannot_be_computed_say_so(store, monkeypatch):
+def test_baselines_that_cannot_be_computed_say_so_and_can_be_tried_again(store, monkeypatch):
+    works = references.prepare
     monkeypatch.setattr(references, "prepare", lambda config: 1 / 0)
-    at = ready(opened("fit", run=stored(store).id))
+    run = stored(store)
+    at = ready(opened("fit", run=run.id))
     assert "could not be computed" in texts(at)
+    assert "division" not in texts(at)
+    assert "mistake of the program" in texts(at)
+    monkeypatch.setattr(references, "prepare", works)
+    at.run()
+    assert "could not be computed" in texts(at)
+    assert "item mean" in charts(ready(opened("fit", run=run.id)))[0], "another visitor"
+    at = ready(at.button(key="baselines_again").click().run())
+    assert "could not be computed" not in texts(at)
+    assert "item mean" in charts(at)[0]
+
+
+def test_no_baselines_from_other_ratings_than_the_runs(store):
+    run = stored(store, data={**DATA, "sha256": "0" * 64})
+    at = ready(opened("fit", run=run.id))
+    assert "not those that this run was fitted to" in texts(at)
+    assert "item mean" not in charts(at)[0]
 
 
 def test_a_run_resumed_elsewhere_is_noticed(store):

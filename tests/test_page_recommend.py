@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import streamlit as st
 from computed_runs import computed, opened, small, texts
 
 from explorer import one_user
+from explorer.figures.recommend import recommendations_json
 from gmc_core.model_file import load_model, save_model
 from gmc_core.store import Store
 
@@ -133,8 +136,7 @@ def test_a_suggested_title_can_be_rated_at_once(ids):
 def test_titles_can_be_taken_away_and_cleared(ids, model):
     at = opened(PAGE, run=ids["weak"], rated=f"{model.items.ids[3]}:4,{model.items.ids[5]}:2")
     assert "from 2 ratings" in texts(at)
-    name = f"mine_{ids['weak']}_3"
-    at = at.button(key=f"{name}_rate_3_off").click().run()
+    at = next(b for b in at.button if b.key.endswith("_rate_3_off")).click().run()
     assert "from 1 rating." in texts(at)
     at = next(b for b in at.button if b.label == "Clear my ratings").click().run()
     assert "average user" in texts(at)
@@ -163,6 +165,12 @@ def test_the_explanation_follows_the_choice(ids, model):
     why = at.selectbox(key="explained_title")
     at = why.select(why.options[4]).run()
     assert not at.exception
+    item = at.selectbox(key="explained_title").value
+    asked = at.query_params["why"]
+    assert asked in (str(model.items.ids[item]), [str(model.items.ids[item])])
+    rated = f"{model.items.ids[3]}:5"
+    linked = opened(PAGE, run=ids["weak"], rated=rated, why=str(model.items.ids[item]))
+    assert linked.selectbox(key="explained_title").value == item
 
 
 def test_a_linked_user_and_the_hidden_rating(ids, model):
@@ -197,6 +205,45 @@ def test_random_user_and_the_filter(ids, model):
     assert not at.exception
     user = box(at, "User").value
     assert counts[user] == high
+    assert at.query_params["user_ratings"] in (f"{high}-{high}", [f"{high}-{high}"])
+    linked = opened(PAGE, run=ids["weak"], who=USER, user_ratings=f"{high}-{high}")
+    assert box(linked, "User").value == user
+    linked = opened(PAGE, run=ids["weak"], who=USER, user_ratings="x-", user_hidden="1")
+    assert not linked.exception
+    assert next(t for t in linked.toggle if t.label.startswith("Only users")).value
+    linked = linked.segmented_control(key="who").set_value("Yourself").run()
+    assert not {"user", "user_hidden"} & set(linked.query_params)
+
+
+def test_ratings_stay_with_another_model_of_the_same_titles(ids, model):
+    at = opened(PAGE, run=ids["weak"])
+    for item in (4, 9):
+        at = rate(add(at, model.title(item)), model.title(item), "★★★★★ 5")
+    del at.query_params["rated"]  # as with more ratings than a link can hold
+    at = at.selectbox(key="chosen_run").set_value(ids["bare"]).run()
+    assert not at.exception
+    assert "from 2 ratings" in texts(at)
+
+
+def test_a_stopped_run_does_not_claim_that_nothing_was_hidden(ids, monkeypatch):
+    monkeypatch.setattr(Store, "held_out", lambda *_: None)
+    at = opened(PAGE, run=ids["weak"], who=USER)
+    assert "is not known" in texts(at)
+    assert "No rating of this user was hidden" not in texts(at)
+    at = opened(PAGE, run=ids["strong"], who=USER)
+    at = at.segmented_control(key="group").set_value("training").run()
+    assert "No rating of this user was hidden" in texts(at)
+
+
+def test_the_recommendations_with_their_explanations_as_json(model):
+    posterior = model.posterior([4, 9], [5.0, 2.0])
+    found = model.recommend(posterior, 3)
+    content = json.loads(recommendations_json(model, posterior, found))
+    assert [rating["rating"] for rating in content["ratings"]] == [5.0, 2.0]
+    assert [r["title"] for r in content["recommendations"]] == [r.title for r in found]
+    for entry in content["recommendations"]:
+        total = entry["mean_of_all_users"] + sum(share["share"] for share in entry["shares"])
+        assert total == pytest.approx(entry["prediction"])
 
 
 def test_what_if_adds_a_title_and_undoes_it(ids, model):

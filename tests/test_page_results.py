@@ -125,6 +125,21 @@ def test_start_with_a_path_queues_both_protocols(store, asked, tmp_path):
     assert any("waiting" in label for label in labels)
 
 
+def test_runs_under_way_are_found_by_their_settings(store):
+    run = stored(store, "cancelled", WEAK, data=ML1M, done=1, label="my own name")
+    other = stored(store, "cancelled", replace(WEAK, fit=FitSettings(epsilon=1.0)), data=ML1M)
+    queued = store.submit(replace(WEAK, protocol="strong"))
+    at = opened("results")
+    links = [link.proto.query_string for link in at.get("page_link")]
+    assert f"run={run.id}" in links
+    assert f"run={queued.id}" in links
+    assert f"run={other.id}" not in links
+    store.cancel(queued.id)
+    stored(store, config=WEAK, data=ML1M)
+    links = [link.proto.query_string for link in opened("results").get("page_link")]
+    assert f"run={run.id}" not in links, "what it would measure is measured"
+
+
 def test_a_wrong_path_is_a_sentence(store):
     at = opened("results")
     at.text_input(key="path_eachmovie").set_value("/nowhere/vote.txt").run()

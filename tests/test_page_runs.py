@@ -83,6 +83,27 @@ def test_delete_asks_first(store):
     assert [left.id for left in store.runs()] == [other.id]
 
 
+def test_of_several_runs_none_is_deleted_if_one_runs(store):
+    ended, running = stored(store), stored(store, "running", small(seed=1), done=1)
+    at = pick(opened("runs"), ended, running)
+    at.button(key="delete_confirmed").click().run()
+    assert "cancel it first" in at.error[0].value
+    assert len(store.runs()) == 2
+    another = stored(store, config=small(seed=2))
+    at = pick(opened("runs"), ended, another)
+    at.button(key="delete_confirmed").click().run()
+    assert [run.id for run in store.runs()] == [running.id]
+
+
+def test_a_warning_of_the_store_goes_when_it_was_read(store):
+    store.say(None, "The database was damaged.", level="warning")
+    at = opened("runs")
+    assert "was damaged" in at.warning[0].value
+    at = at.button(key="acknowledge").click().run()
+    assert not at.warning
+    assert len(store.messages()) == 1
+
+
 def test_resume_and_cancel(store, asked):
     run = stored(store, "interrupted", done=1)
     at = pick(opened("runs"), run)

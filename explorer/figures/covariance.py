@@ -14,7 +14,7 @@ import plotly.graph_objects as go
 from explorer.theme import palette, style
 from gmc_core.model import GaussianModel
 
-Floats = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.floating]
 
 KINDS = {
     "covariance": "Covariance",
@@ -51,7 +51,7 @@ def short(title: str, length: int = _LABEL_LENGTH) -> str:
 def axis_labels(model: GaussianModel, items: Sequence[int]) -> list[str]:
     """A short, unique label of each item; the id tells equal titles apart."""
     labels = [short(model.title(m)) for m in items]
-    seen = pd.Series(labels).duplicated(keep=False).to_numpy() if labels else []
+    seen = pd.Series(labels, dtype=object).duplicated(keep=False)
     return [
         f"{label} · {model.items.ids[m]}" if twice else label
         for label, m, twice in zip(labels, items, seen, strict=True)
@@ -66,7 +66,7 @@ def run_labels(titles: Sequence[str], size: int) -> list[str]:
     starts = np.arange(size) * len(titles) // max(size, 1)
     stops = np.append(starts[1:], len(titles))
     labels = []
-    for start, stop in zip(starts, stops, strict=True):
+    for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
         first, last = short(titles[start], 30), short(titles[stop - 1], 30)
         names = first if stop - start == 1 else f"{first} … {last}"
         place = f"{start + 1}" if stop - start == 1 else f"{start + 1}–{stop}"
@@ -127,7 +127,7 @@ def describe_overview(picture: Floats, kind: str, axis: str, iteration: int) -> 
     if not len(off):
         return f"{KINDS[kind]} at iteration {iteration}: a single block."
     return (
-        f"{KINDS[kind]} between items at iteration {iteration}, pooled to {len(picture)} by "
+        f"{KINDS[kind]} between titles at iteration {iteration}, pooled to {len(picture)} by "
         f"{len(picture)} blocks, {axis}. Off the diagonal, blocks range from {off.min():.3f} to "
         f"{off.max():.3f}, with mean {off.mean():.3f}; {100 * (off < 0).mean():.0f} % are negative."
     )
@@ -223,8 +223,8 @@ def describe_heatmap(matrix: Floats, labels: Sequence[str], kind: str) -> str:
     upper[np.tril_indices(n)] = np.nan
     if not np.isfinite(upper).any():
         return f"{KINDS[kind]} heatmap of {n} titles; no value is defined."
-    high = np.unravel_index(int(np.nanargmax(upper)), upper.shape)
-    low = np.unravel_index(int(np.nanargmin(upper)), upper.shape)
+    high = divmod(int(np.nanargmax(upper)), n)
+    low = divmod(int(np.nanargmin(upper)), n)
     return (
         f"{KINDS[kind]} heatmap of {n} titles. Largest: {labels[high[0]]} with {labels[high[1]]}, "
         f"{upper[high]:.3f}. Smallest: {labels[low[0]]} with {labels[low[1]]}, {upper[low]:.3f}."

@@ -13,7 +13,9 @@ CONTINUOUS_BINS = 40
 RANK_POINTS = 400
 
 
-def rating_counts(ratings: Ratings) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], float]:
+def rating_counts(
+    ratings: Ratings,
+) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.integer], float]:
     """Centres, counts and width of the bars: one a level, or bins on a continuous scale."""
     levels = ratings.scale.levels
     if levels is not None:

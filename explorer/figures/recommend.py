@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,6 +13,7 @@ import plotly.graph_objects as go
 
 from explorer.figures.covariance import short
 from explorer.theme import palette, style
+from gmc_core.files import without_nan
 from gmc_core.model import GaussianModel, Posterior, Recommendation
 
 Z90 = 1.64  # of a standard normal: 90 % lie within
@@ -78,6 +80,42 @@ def recommendations_table(model: GaussianModel, found: Sequence[Recommendation])
         },
         index=pd.RangeIndex(1, len(found) + 1, name="Rank"),
     )
+
+
+def recommendations_json(
+    model: GaussianModel, posterior: Posterior, found: Sequence[Recommendation]
+) -> str:
+    """The recommendations with their explanations: mean + all shares = prediction."""
+    table = recommendations_table(model, found)
+    ratings = zip(posterior.observed.tolist(), posterior.values.tolist(), strict=True)
+    ids = model.items.ids.tolist()
+    content = {
+        "data": {"name": model.data_name, "licence": model.licence},
+        "interval": INTERVAL_NOTE,
+        "ratings": [
+            {"id": ids[item], "title": model.title(item), "rating": value}
+            for item, value in ratings
+        ],
+        "recommendations": [
+            {
+                "rank": rank,
+                "id": ids[r.item],
+                "title": r.title,
+                "genres": list(r.genres),
+                "rating": float(row["Rating"]),
+                "prediction": r.predicted,
+                "interval": [float(row["From"]), float(row["To"])],
+                "training_ratings": r.n_ratings,
+                "mean_of_all_users": float(model.gaussian.mean[r.item]),
+                "shares": [
+                    {"id": ids[c.item], "title": c.title, "rating": c.rating, "share": c.share}
+                    for c in model.explain(posterior, r.item)
+                ],
+            }
+            for (rank, row), r in zip(table.iterrows(), found, strict=True)
+        ],
+    }
+    return json.dumps(without_nan(content), indent=2, ensure_ascii=False)
 
 
 def interval_texts(table: pd.DataFrame) -> list[str]:

@@ -150,7 +150,7 @@ def heat_figure(
     colors = palette(dark)
     means = results.dropna(subset=["nmae"]).groupby(["iterations", "epsilon"])["nmae"].mean()
     values = np.full((len(steps), len(epsilons)), np.nan)
-    for (iterations, epsilon), mean in means.items():
+    for iterations, epsilon, mean in means.reset_index().itertuples(index=False):
         row, column = _position(steps, iterations), _position(epsilons, epsilon)
         if row is not None and column is not None:
             values[row, column] = mean
@@ -198,7 +198,10 @@ def describe_epsilon(results: pd.DataFrame) -> str:
         return "NMAE against ε: no fit has finished yet."
     lines = [
         f"L = {iterations}: "
-        + ", ".join(f"{value:.4f} at ε = {epsilon:.3g}" for (_, epsilon), value in group.items())
+        + ", ".join(
+            f"{value:.4f} at ε = {epsilon:.3g}"
+            for epsilon, value in zip(group.index.get_level_values("epsilon"), group, strict=True)
+        )
         for iterations, group in means.groupby(level="iterations")
     ]
     return "Mean NMAE against ε. " + "; ".join(lines) + "."

@@ -93,29 +93,37 @@ class Store(Submitting):
             raise StoreError(f"Run {id} is {run.state}, so there is nothing to resume.")
         return self.run(id)
 
-    def delete(self, id: str) -> int:
-        """Delete a run (a sweep with its children) and its files; returns bytes freed.
+    def delete(self, *ids: str) -> int:
+        """Delete runs (a sweep with its children) and their files; returns bytes freed.
 
         Raises
         ------
         StoreError
-            If it is running; cancel it first.
+            If one of them is running; cancel it first. Then none is deleted.
         """
+        gone: list[str] = []
         with self.writing() as database:
-            self.run(id)
-            rows = self.rows("SELECT id, state FROM runs WHERE id = ? OR parent = ?", id, id)
-            if any(row["state"] == "running" for row in rows):
-                raise StoreError(f"Run {id} is running; cancel it first, then delete it.")
-            database.execute("DELETE FROM runs WHERE id = ?", (id,))
+            for id in ids:
+                self.run(id)
+                rows = self.rows("SELECT id, state FROM runs WHERE id = ? OR parent = ?", id, id)
+                if any(row["state"] == "running" for row in rows):
+                    raise StoreError(f"Run {id} is running; cancel it first, then delete it.")
+                gone += [row["id"] for row in rows]
+            database.executemany("DELETE FROM runs WHERE id = ?", [(id,) for id in ids])
         freed = 0
-        for row in rows:
-            folder = self.folder(row["id"])
+        for name in gone:
+            folder = self.folder(name)
             freed += disk_bytes(folder)
             with explained(self.path), suppress(FileNotFoundError):
                 shutil.rmtree(folder)
         with self._lock, explained(self.path):
             self._database.execute("PRAGMA incremental_vacuum").fetchall()
         return freed
+
+    def acknowledge(self) -> None:
+        """Note that a person has read the store's own warnings; they stay, as infos."""
+        with self.writing() as database:
+            database.execute("UPDATE messages SET level = 'info' WHERE run IS NULL")
 
     def disk_usage(self) -> int:
         """Bytes of the whole store."""

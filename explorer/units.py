@@ -1,0 +1,46 @@
+"""Numbers with their units, and names, worded the same on every page."""
+
+from __future__ import annotations
+
+# In the middle of a sentence; `.capitalize()` at its start.
+PROTOCOLS = {
+    "weak": "weak generalization",
+    "strong": "strong generalization",
+    "none": "no hold-out",
+    "pair": "separate training and test files",
+}
+
+
+def duration(seconds: float) -> str:
+    """Seconds for people: "0.4 s", "40 s", "3 min", "1 h 20 min"."""
+    if seconds < 0.05:
+        return "under 0.1 s"
+    if seconds < 9.95:
+        return f"{seconds:.1f} s".replace(".0 ", " ")
+    if seconds < 89.5:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 90:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def whole_duration(seconds: float) -> str:
+    """The same in whole seconds and at least one, for a text that counts along."""
+    return duration(max(round(seconds), 1))
+
+
+def bytes_text(count: float) -> str:
+    """An amount of memory in a readable unit (powers of ten)."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:,.1f} {unit}"
+    return f"{count:,.0f} bytes"
+
+
+def flops_text(flops: float) -> str:
+    """An amount of arithmetic in a readable unit."""
+    for unit, size in (("TFLOP", 1e12), ("GFLOP", 1e9), ("MFLOP", 1e6)):
+        if flops >= size:
+            return f"{flops / size:,.1f} {unit}"
+    return f"{flops:,.0f} FLOP"

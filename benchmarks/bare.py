@@ -35,8 +35,8 @@ def _fill_and_solve(  # type: ignore[no-untyped-def]
             work[i * n : i * n + i + 1] = template[i, : i + 1]
         right[:n] = 1
         if solve:
-            lapack._potrf(work, n, n, flags, integers)
-            lapack._potrs(work, n, n, right, flags, integers)
+            lapack.potrf(work, n, n, flags, integers)
+            lapack.potrs(work, n, n, right, flags, integers)
 
 
 def solves(signals: Signals, dtype: str, form: str, repeats: int = 3) -> float:

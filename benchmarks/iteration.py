@@ -74,7 +74,7 @@ def measure(signals: Signals, dtype: str, iterations: int, compare: bool = True)
         "dtype": dtype,
         "form": cost.form,
         "gflop": cost.flops / 1e9,
-        "solve_gflop": cost.solve_flops / 1e9,
+        "e_gflop": cost.e_flops / 1e9,
         "gemm_gflops": gemm_rate(dtype) / 1e9,
         "first_m_seconds": m_times[0],
         "e_seconds": e_seconds,

@@ -169,11 +169,11 @@ def lenskit_itemknn(split: Split) -> Fitted:
 
 PEERS: dict[str, Callable[[Split], Fitted]] = {
     "surprise-svd": surprise_svd,
-    "surprise-svdpp": surprise_svdpp,
+    "lenskit-itemknn": lenskit_itemknn,
+    "cornac-pmf": cornac_pmf,
     "myfm-mf": myfm_mf,
     "myfm-svdpp": myfm_svdpp,
-    "cornac-pmf": cornac_pmf,
-    "lenskit-itemknn": lenskit_itemknn,
+    "surprise-svdpp": surprise_svdpp,
 }
 
 

@@ -148,7 +148,7 @@ def cost_text(cost: Cost) -> str:
     """Where the time of an iteration goes, and what the paper's formula misses."""
     ratio = cost.solve_flops / cost.paper_flops if cost.paper_flops else float("nan")
     solve, rest, paper = (
-        flops_text(flops) for flops in (cost.solve_flops, cost.form_flops, cost.paper_flops)
+        flops_text(flops) for flops in (cost.solve_flops, cost.m_flops, cost.paper_flops)
     )
     return (
         "The E-step solves one system per user, of the size of that user's number of ratings "

@@ -20,7 +20,7 @@ from gmc_core.errors import ConfigError, ResourceError
 from gmc_core.linalg.solve import LANE_LIMIT
 from gmc_core.linalg.threads import Team
 from gmc_core.linalg.vectors import lanes
-from gmc_core.mstep import Form, block_rows, choose_form, form_flops
+from gmc_core.mstep import Form, block_rows, choose_form, step_flops
 
 # Share of the machine's gemm rate that an iteration reaches; measured .45 to .55 on
 # MovieLens 1M and less where the systems are small. Used for estimates only.
@@ -32,22 +32,24 @@ class Cost:
     """Estimated cost of one iteration, and the memory of the whole fit.
 
     signals, dimension : M and N. form : of the M-step.
-    solve_flops : Σ_i N_i³/3. form_flops : the rest. paper_flops : M N³/(3 C³).
+    e_flops, m_flops : of the two steps. solve_flops : Σ_i N_i³/3, what the E-step
+        takes with a dense Σ. paper_flops : the paper's M N³/(3 C³) for the same.
     memory_bytes : peak beyond the loaded ratings.
     """
 
     signals: int
     dimension: int
     form: Form
+    e_flops: float
+    m_flops: float
     solve_flops: float
-    form_flops: float
     paper_flops: float
     memory_bytes: int
 
     @property
     def flops(self) -> float:
         """All flops of one iteration."""
-        return self.solve_flops + self.form_flops
+        return self.e_flops + self.m_flops
 
     def seconds(self, rate: float | None = None) -> float:
         """Estimated seconds of one iteration.
@@ -92,14 +94,16 @@ def estimate(
         own = max(block if form == "product" else matrix, workspace)
         matrices = 2 * matrix + max(own, dimension**2 * 8 if objective else 0)
         workspace = 0
+    e_flops, m_flops = step_flops(sizes, dimension)[form]
     # The weights of two iterations, and the order of the entries by coordinate.
     signals = int(ratings) * (2 * item + 8)
     return Cost(
         signals=count,
         dimension=dimension,
         form=form,
+        e_flops=e_flops,
+        m_flops=m_flops,
         solve_flops=float((exact**3).sum() / 3),
-        form_flops=form_flops(sizes, dimension)[form],
         paper_flops=count * dimension**3 * fill**3 / 3,
         memory_bytes=int(matrices + workspace + signals),
     )

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 import time
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -108,12 +109,15 @@ def map_em(
     noise_log_det = None
     state = start
     del start  # or its Σ would live as long as the generator
-    before = spare = None
+    before: tuple[npt.NDArray[np.floating], weakref.ref[DenseCovariance]] | None = None
     while state.iteration < iterations:
         iteration = state.iteration + 1
         try:
             began = time.perf_counter()
-            spare, before = _unless_in_use(before), _matrix(state.gaussian)
+            # Most often nobody holds the Σ of two iterations ago: its memory is reused.
+            reusable = before is not None and before[1]() is None and _is_alone(before[0])
+            spare = before[0] if before is not None and reusable else None
+            before = _with_owner(state.gaussian)
             gaussian, change = m_step(
                 signals, state.weights, state.gaussian, epsilon, form, team, spare
             )
@@ -143,21 +147,24 @@ def map_em(
         )
 
 
-def _matrix(gaussian: Gaussian) -> npt.NDArray[np.floating] | None:
-    """The dense Σ, if it is dense."""
+def _with_owner(
+    gaussian: Gaussian,
+) -> tuple[npt.NDArray[np.floating], weakref.ref[DenseCovariance]] | None:
+    """A dense Σ, and a way to see whether its covariance object still lives."""
     covariance = gaussian.covariance
-    return covariance.matrix if isinstance(covariance, DenseCovariance) else None
+    if not isinstance(covariance, DenseCovariance):
+        return None
+    return covariance.matrix, weakref.ref(covariance)
 
 
-def _unless_in_use(
-    matrix: npt.NDArray[np.floating] | None,
-) -> npt.NDArray[np.floating] | None:
-    """The Σ of two iterations ago, for reuse, if the caller has let go of its step.
+def _is_alone(matrix: npt.NDArray[np.floating]) -> bool:
+    """Whether nobody but the loop's pair holds the matrix or a view of it.
 
-    Whoever keeps a step, a state, or a view of its Σ adds a reference. Left alone
-    there are three here: the loop's variable, this argument, and the count's own.
+    A step, state or model that is kept holds the covariance object, which the weak
+    reference shows; this finds bare arrays and views. Left alone there are three
+    references: the pair's, this argument, and the count's own.
     """
-    return matrix if matrix is not None and sys.getrefcount(matrix) <= 3 else None
+    return sys.getrefcount(matrix) <= 3
 
 
 def map_objective(

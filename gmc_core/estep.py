@@ -16,7 +16,7 @@ import numpy.typing as npt
 from gmc_core.covariance import DenseCovariance, FactoredCovariance
 from gmc_core.errors import NumericalError
 from gmc_core.gaussian import Gaussian
-from gmc_core.linalg import lapack, solve
+from gmc_core.linalg import solve
 from gmc_core.linalg.products import (
     TILE_VECTORS,
     pair_products,
@@ -104,7 +104,6 @@ def solve_systems(
         weights=np.zeros(len(values), dtype),
         forms=np.zeros((signals.count, 2)),
     )
-    flags, scalars = lapack.letters(), np.array([1, -1, 0], dtype)
     order = signals.heavy_first
     sizes = signals.sizes[order]
     largest = int(sizes[0]) if len(sizes) else 0
@@ -121,14 +120,14 @@ def solve_systems(
         factor, epsilon = read_only(covariance.factor), dtype.type(covariance.epsilon)
         rank = factor.shape[1]
 
-        def factored(batch: npt.NDArray[np.int64], space: tuple[np.ndarray, np.ndarray]) -> None:
-            check(solve.solve_factored(batch, systems, factor, epsilon, *space, flags, scalars))
+        def factored(batch: npt.NDArray[np.int64], space: tuple[solve.Scratch, np.ndarray]) -> None:
+            check(solve.solve_factored(batch, systems, factor, epsilon, *space))
 
         side = largest if noise.kind == FULL else min(largest, rank)
         team.run(
             factored,
             _pieces(order, sizes, lambda n: factored_flops(n, rank)),
-            lambda: (np.empty(side**2, dtype), np.empty(largest * rank, dtype)),
+            lambda: (solve.scratch(side**2, dtype), np.empty(largest * rank, dtype)),
         )
     else:
         matrix = read_only(covariance.matrix)
@@ -138,17 +137,19 @@ def solve_systems(
         small = _pieces(order[split:], sizes[split:], lambda n: n**3 / 3, lanes)
         widest = int(sizes[split]) + 1 if split < len(sizes) else 0
 
-        def dense(piece: tuple[bool, npt.NDArray[np.int64]], space: np.ndarray) -> None:
+        def dense(piece: tuple[bool, npt.NDArray[np.int64]], space: solve.Scratch) -> None:
             in_lanes, batch = piece
             if in_lanes:
-                check(solve.solve_lanes(batch, systems, matrix, space, lanes))
+                check(solve.solve_lanes(batch, systems, matrix, space.work, lanes))
             else:
-                check(solve.solve_large(batch, systems, matrix, space, flags, scalars))
+                check(solve.solve_large(batch, systems, matrix, space))
 
         team.run(
             dense,
             [(False, batch) for batch in large] + [(True, batch) for batch in small],
-            lambda: np.empty(max(largest**2 if split else 0, lanes * widest * (widest + 2)), dtype),
+            lambda: solve.scratch(
+                max(largest**2 if split else 0, lanes * widest * (widest + 2)), dtype
+            ),
         )
     forms = systems.forms
     return Estimates(systems.weights, forms[:, 0].copy(), forms[:, 1].copy())

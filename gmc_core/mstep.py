@@ -26,42 +26,47 @@ Form = Literal["product", "congruence", "factor"]
 FORMS: tuple[Form, ...] = ("product", "congruence", "factor")
 
 
-def form_flops(sizes: npt.NDArray[np.integer], dimension: int) -> dict[Form, float]:
-    """Flops of one iteration beyond the solves, for each exact form.
+def step_flops(sizes: npt.NDArray[np.integer], dimension: int) -> dict[Form, tuple[float, float]]:
+    """Flops of the E-step and of the M-step in each exact form.
 
     Parameters
     ----------
     sizes : (M,) the N_i. dimension : N.
 
-    "product": F = A Σ, then Fᵀ F as a symmetric update, 2 nnz N + M N².
+    The E-step is Σ_i N_i³/3 with a dense Σ, and then the M-step
+    "product": F = A Σ, then Fᵀ F as a symmetric update, 2 nnz N + M N²;
     "congruence": Σ (AᵀA) Σ, Σ_i N_i² + 3 N³ (the second product only below the
-    diagonal). "factor", for M < N: Σ is never formed; M N_i² for each user's
-    sub-matrix in the E-step, or for users with more than M observations M² N_i +
-    M³/3 in place of the solve; 2 nnz M + 3 M² N in the M-step.
+    diagonal). "factor", for M < N: Σ is never formed; the E-step takes M N_i² more
+    for each user's sub-matrix, or M² N_i + M³/3 in all for users with more than M
+    observations, and the M-step 2 nnz M + 3 M² N.
     """
     m, n = float(len(sizes)), float(dimension)
-    ratings = float(sizes.sum())
-    squares = float((sizes.astype(np.float64) ** 2).sum())
-    flops: dict[Form, float] = {
-        "product": 2 * ratings * n + m * n**2,
-        "congruence": squares + 3 * n**3,
+    exact = sizes.astype(np.float64)
+    ratings, squares = float(exact.sum()), float((exact**2).sum())
+    solves = float((exact**3).sum() / 3)
+    flops: dict[Form, tuple[float, float]] = {
+        "product": (solves, 2 * ratings * n + m * n**2),
+        "congruence": (solves, squares + 3 * n**3),
     }
     if m < n:
-        exact = sizes.astype(np.float64)
-        solves = float((factored_flops(exact, len(sizes)) - exact**3 / 3).sum())
-        flops["factor"] = solves + 2 * ratings * m + 3 * m**2 * n
+        inside = float(factored_flops(exact, len(sizes)).sum())
+        flops["factor"] = (inside, 2 * ratings * m + 3 * m**2 * n)
     return flops
 
 
 def choose_form(sizes: npt.NDArray[np.integer], dimension: int) -> Form:
     """The exact form with the fewest flops."""
-    flops = form_flops(sizes, dimension)
-    return min(flops, key=lambda form: flops[form])
+    flops = step_flops(sizes, dimension)
+    return min(flops, key=lambda form: sum(flops[form]))
 
 
 def block_rows(signals: int, dimension: int) -> int:
-    """Rows of F held at once by the "product" form: half of Σ at most."""
-    return min(signals, max(256, dimension // 2))
+    """Rows of F held at once by the "product" form.
+
+    Half of Σ at most; and no more than a second or two of symmetric update, which
+    cannot be interrupted.
+    """
+    return min(signals, max(64, min(dimension // 2, int(1e11 / dimension**2))))
 
 
 def m_step(

@@ -13,7 +13,7 @@ from gmc_core.em import initial_state, map_em
 from gmc_core.errors import NumericalError
 from gmc_core.linalg import solve
 from gmc_core.linalg.threads import Cancelled, Team
-from gmc_core.mstep import FORMS, choose_form, form_flops
+from gmc_core.mstep import FORMS, choose_form, step_flops
 from gmc_core.noise import Noise
 from gmc_core.signals import Layout
 
@@ -249,7 +249,7 @@ def test_the_form_with_the_fewest_flops_is_chosen():
     assert choose_form(movielens, 3592) == "product"
     assert choose_form(each_movie, 1621) == "congruence"
     assert choose_form(few_users, 9000) == "factor"
-    assert "factor" not in form_flops(np.full(50, 5), 20)
+    assert "factor" not in step_flops(np.full(50, 5), 20)
 
 
 @pytest.mark.parametrize("kind", ["none", "scalar", "variances", "full"])

@@ -63,7 +63,7 @@ class _Progress:
         note(
             f"{cost.signals:,} signals of {cost.dimension:,} coordinates, "
             f"{len(fit.split.train):,} ratings; an iteration takes about "
-            f"{cost.flops / 1e9:,.1f} GFLOP ({cost.solve_flops / 1e9:,.1f} in the solves; the "
+            f"{cost.flops / 1e9:,.1f} GFLOP ({cost.e_flops / 1e9:,.1f} in the E-step; the "
             f"paper's formula gives {cost.paper_flops / 1e9:,.1f})"
         )
         note(

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import llvmlite.binding as llvm
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import get_cython_function_address, overload
 
-_ARGUMENTS = {"potrf": 5, "potrs": 8, "trsm": 11, "syrk": 10}
+_ARGUMENTS = {"potrf": 5, "potrs": 8, "syrk": 10}
 
 
 def _external(routine: str, prefix: str) -> types.ExternalFunction:
@@ -34,22 +34,18 @@ _EXTERNAL = {
     for dtype, prefix in ((types.float64, "d"), (types.float32, "s"))
 }
 
-# Above this size the factorization is done in panels whose trailing update is one
-# symmetric product: measured 5-15 % faster than LAPACK's own blocking from 200 up.
-_PANEL = 96
-
 
 def letters() -> np.ndarray:
     """The letters that LAPACK's flags point to: Upper, Left, Transposed, Non-unit or plain."""
     return np.frombuffer(b"ULTN", dtype=np.uint8).copy()
 
 
-def _potrf(matrix, n, ld, flags, integers):  # type: ignore[no-untyped-def]
+def potrf(matrix, n, ld, flags, integers):  # type: ignore[no-untyped-def]
     """Factor the leading n × n block in place; > 0 where it is not positive definite."""
     raise NotImplementedError("compiled code only")
 
 
-@overload(_potrf, inline="always")
+@overload(potrf, inline="always")
 def _potrf_overload(matrix, n, ld, flags, integers):  # type: ignore[no-untyped-def]
     routine = _EXTERNAL["potrf", matrix.dtype]
 
@@ -63,12 +59,12 @@ def _potrf_overload(matrix, n, ld, flags, integers):  # type: ignore[no-untyped-
     return implementation
 
 
-def _potrs(matrix, n, ld, right, flags, integers):  # type: ignore[no-untyped-def]
+def potrs(matrix, n, ld, right, flags, integers):  # type: ignore[no-untyped-def]
     """Solve with the factor, one right-hand side, in place."""
     raise NotImplementedError("compiled code only")
 
 
-@overload(_potrs, inline="always")
+@overload(potrs, inline="always")
 def _potrs_overload(matrix, n, ld, right, flags, integers):  # type: ignore[no-untyped-def]
     routine = _EXTERNAL["potrs", matrix.dtype]
 
@@ -88,46 +84,26 @@ def _potrs_overload(matrix, n, ld, right, flags, integers):  # type: ignore[no-u
     return implementation
 
 
-def _eliminate_panel(diagonal, panel, rest, width, below, ld, flags, integers, scalars):  # type: ignore[no-untyped-def]
-    """panel ← panel · L⁻ᵀ, rest ← rest - panel · panelᵀ, with L the factored diagonal."""
+def subtract_gram(panel, rest, width, below, ld, flags, integers, scalars):  # type: ignore[no-untyped-def]
+    """rest ← rest - panel · panelᵀ (lower triangle); panel below × width, both stride ld."""
     raise NotImplementedError("compiled code only")
 
 
-@overload(_eliminate_panel, inline="always")
-def _eliminate_panel_overload(  # type: ignore[no-untyped-def]
-    diagonal, panel, rest, width, below, ld, flags, integers, scalars
-):
-    trsm = _EXTERNAL["trsm", diagonal.dtype]
-    syrk = _EXTERNAL["syrk", diagonal.dtype]
+@overload(subtract_gram, inline="always")
+def _subtract_gram_overload(panel, rest, width, below, ld, flags, integers, scalars):  # type: ignore[no-untyped-def]
+    syrk = _EXTERNAL["syrk", panel.dtype]
 
-    def implementation(  # type: ignore[no-untyped-def]
-        diagonal, panel, rest, width, below, ld, flags, integers, scalars
-    ):
+    def implementation(panel, rest, width, below, ld, flags, integers, scalars):  # type: ignore[no-untyped-def]
         integers[0], integers[1], integers[2] = width, below, ld
-        upper, left, transposed, plain = flags, flags[1:], flags[2:], flags[3:]
-        one, minus_one = scalars, scalars[1:]
-        trsm(
-            left.ctypes,
-            upper.ctypes,
-            transposed.ctypes,
-            plain.ctypes,
-            integers.ctypes,
-            integers[1:].ctypes,
-            one.ctypes,
-            diagonal.ctypes,
-            integers[2:].ctypes,
-            panel.ctypes,
-            integers[2:].ctypes,
-        )
         syrk(
-            upper.ctypes,
-            transposed.ctypes,
+            flags.ctypes,
+            flags[2:].ctypes,
             integers[1:].ctypes,
             integers.ctypes,
-            minus_one.ctypes,
+            scalars[1:].ctypes,
             panel.ctypes,
             integers[2:].ctypes,
-            one.ctypes,
+            scalars.ctypes,
             rest.ctypes,
             integers[2:].ctypes,
         )
@@ -169,42 +145,3 @@ def _gram_overload(rows, n, rank, inner, out, flags, integers, scalars):  # type
         )
 
     return implementation
-
-
-@njit(nogil=True, cache=True)
-def cholesky_solve(matrix, right, n, flags, integers, scalars):  # type: ignore[no-untyped-def]
-    """Factor K = L Lᵀ and solve K a = r, both in place.
-
-    Parameters
-    ----------
-    matrix : flat (≥ n²,), K's lower triangle in row-major order with stride n; L on exit.
-    right : (n,) r on entry, a on exit.
-    flags : :func:`letters`; integers : (4,) intc scratch; scalars : (1, -1, 0) of the dtype.
-
-    Returns
-    -------
-    0, or the 1-based row at which K turned out not to be positive definite.
-    """
-    start = 0
-    while start < n:
-        width = min(_PANEL, n - start)
-        below = n - start - width
-        diagonal = matrix[start * n + start :]
-        info = _potrf(diagonal, width, n, flags, integers)
-        if info != 0:
-            return start + info
-        if below > 0:
-            _eliminate_panel(
-                diagonal,
-                matrix[(start + width) * n + start :],
-                matrix[(start + width) * n + start + width :],
-                width,
-                below,
-                n,
-                flags,
-                integers,
-                scalars,
-            )
-        start += width
-    _potrs(matrix, n, n, right, flags, integers)
-    return 0

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from gmc_core.linalg.lapack import cholesky_solve, gram
+from gmc_core.linalg.cholesky import cholesky_solve, panel_space
+from gmc_core.linalg.lapack import gram, letters
 from gmc_core.linalg.vectors import (
     fnma,
     load,
@@ -49,6 +50,39 @@ class Systems(NamedTuple):
     forms: np.ndarray
 
 
+class Scratch(NamedTuple):
+    """What the solves of one thread share; see :func:`gmc_core.linalg.cholesky.cholesky_solve`.
+
+    work : flat, room for the largest matrix.
+    """
+
+    work: np.ndarray
+    packed: np.ndarray
+    flags: np.ndarray
+    integers: np.ndarray
+    scalars: np.ndarray
+
+
+def scratch(numbers: int, dtype: np.dtype) -> Scratch:
+    """Scratch with room for a matrix of so many ``numbers``."""
+    return Scratch(
+        work=np.empty(numbers, dtype),
+        packed=panel_space(dtype),
+        flags=letters(),
+        integers=np.empty(4, np.intc),
+        scalars=np.array([1, -1, 0], dtype),
+    )
+
+
+@njit(nogil=True, cache=True)
+def _cholesky(n, right, space):  # type: ignore[no-untyped-def]
+    """Solve the system in ``space.work`` in place; whether it is positive definite."""
+    info = cholesky_solve(
+        space.work, right, n, space.packed, space.flags, space.integers, space.scalars
+    )
+    return info == 0
+
+
 @njit(nogil=True, cache=True)
 def _variance(systems, coordinate):  # type: ignore[no-untyped-def]
     """Diagonal entry of Σ_w: kind 1 has one variance, kind 2 one per coordinate."""
@@ -56,11 +90,12 @@ def _variance(systems, coordinate):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _solve_one(systems, signal, work, flags, integers, scalars):  # type: ignore[no-untyped-def]
-    """Add Σ_w[o, o] to Σ[o, o] in ``work``, solve, and write the signal's answers.
+def _solve_one(systems, signal, space):  # type: ignore[no-untyped-def]
+    """Add Σ_w[o, o] to Σ[o, o] in the workspace, solve, and write the signal's answers.
 
     False if the matrix is not positive definite.
     """
+    work = space.work
     first, last = systems.indptr[signal], systems.indptr[signal + 1]
     n = last - first
     observed, values = systems.indices[first:last], systems.values[first:last]
@@ -74,7 +109,7 @@ def _solve_one(systems, signal, work, flags, integers, scalars):  # type: ignore
             work[i * n + i] += _variance(systems, observed[i])
     for i in range(n):
         answer[i] = values[i] - mean[observed[i]]
-    if cholesky_solve(work, answer, n, flags, integers, scalars) != 0:
+    if not _cholesky(n, answer, space):
         return False
     quadratic, log_det = 0.0, 0.0
     for i in range(n):
@@ -85,21 +120,20 @@ def _solve_one(systems, signal, work, flags, integers, scalars):  # type: ignore
 
 
 @njit(nogil=True, cache=True)
-def solve_large(batch, systems, covariance, work, flags, scalars):  # type: ignore[no-untyped-def]
+def solve_large(batch, systems, covariance, space):  # type: ignore[no-untyped-def]
     """Solve the systems of the signals in ``batch`` one by one.
 
     Parameters
     ----------
     batch : positions of the signals to solve.
     covariance : (N, N), lower triangle read.
-    work : flat workspace of at least N_i² numbers.
-    flags, scalars : see :func:`gmc_core.linalg.lapack.cholesky_solve`.
+    space : :func:`scratch` of at least N_i² numbers.
 
     Returns
     -------
     -1, or the position of the first signal whose matrix is not positive definite.
     """
-    integers = np.empty(4, np.intc)
+    work = space.work
     for signal in batch:
         observed = systems.indices[systems.indptr[signal] : systems.indptr[signal + 1]]
         n = len(observed)
@@ -108,22 +142,21 @@ def solve_large(batch, systems, covariance, work, flags, scalars):  # type: igno
             base = i * n
             for j in range(i + 1):
                 work[base + j] = row[np.uintp(observed[j])]
-        if not _solve_one(systems, signal, work, flags, integers, scalars):
+        if not _solve_one(systems, signal, space):
             return signal
     return -1
 
 
 @njit(nogil=True, cache=True)
-def solve_factored(batch, systems, factor, epsilon, work, rows, flags, scalars):  # type: ignore[no-untyped-def]
+def solve_factored(batch, systems, factor, epsilon, space, rows):  # type: ignore[no-untyped-def]
     """As :func:`solve_large` for Σ = factor factorᵀ + ε Id, which is never formed.
 
     A signal with more observations than the factor has columns is solved in the
     factor's space, which is smaller, unless Σ_w is a full matrix.
 
-    ``factor`` is (N, R); ``work`` holds max(min(N_i, R)²) numbers, or N_i² with a
+    ``factor`` is (N, R); ``space`` holds max(min(N_i, R)²) numbers, or N_i² with a
     full Σ_w; ``rows`` at least N_i · R.
     """
-    integers = np.empty(4, np.intc)
     rank = factor.shape[1]
     for signal in batch:
         observed = systems.indices[systems.indptr[signal] : systems.indptr[signal + 1]]
@@ -131,21 +164,19 @@ def solve_factored(batch, systems, factor, epsilon, work, rows, flags, scalars):
         for i in range(n):
             rows[i * rank : (i + 1) * rank] = factor[observed[i]]
         if n > rank and systems.kind != 3:
-            solved = _solve_inside(
-                systems, signal, epsilon, rank, rows, work, flags, integers, scalars
-            )
+            solved = _solve_inside(systems, signal, epsilon, rank, rows, space)
         else:
-            gram(rows, n, rank, False, work, flags, integers, scalars)
+            gram(rows, n, rank, False, space.work, space.flags, space.integers, space.scalars)
             for i in range(n):
-                work[i * n + i] += epsilon
-            solved = _solve_one(systems, signal, work, flags, integers, scalars)
+                space.work[i * n + i] += epsilon
+            solved = _solve_one(systems, signal, space)
         if not solved:
             return signal
     return -1
 
 
 @njit(nogil=True, cache=True)
-def _solve_inside(systems, signal, epsilon, rank, z, work, flags, integers, scalars):  # type: ignore[no-untyped-def]
+def _solve_inside(systems, signal, epsilon, rank, z, space):  # type: ignore[no-untyped-def]
     """K a = r for K = Z Zᵀ + D with D diagonal, through the R × R matrix.
 
     With Z, r and a scaled by D^-½ (Woodbury's identity): a = r - Z t with
@@ -155,7 +186,7 @@ def _solve_inside(systems, signal, epsilon, rank, z, work, flags, integers, scal
     n = last - first
     observed, values = systems.indices[first:last], systems.values[first:last]
     answer, mean = systems.weights[first:last], systems.mean
-    inside = np.zeros(rank, z.dtype)
+    projected = np.zeros(rank)
     log_det = 0.0
     for i in range(n):
         variance = np.float64(epsilon)
@@ -169,11 +200,13 @@ def _solve_inside(systems, signal, epsilon, rank, z, work, flags, integers, scal
         row = z[i * rank : (i + 1) * rank]
         for k in range(rank):
             row[k] *= scale
-            inside[k] += row[k] * answer[i]
-    gram(z, n, rank, True, work, flags, integers, scalars)
+            projected[k] += np.float64(row[k]) * answer[i]
+    work = space.work
+    gram(z, n, rank, True, work, space.flags, space.integers, space.scalars)
     for k in range(rank):
         work[k * rank + k] += 1
-    if cholesky_solve(work, inside, rank, flags, integers, scalars) != 0:
+    inside = projected.astype(z.dtype)
+    if not _cholesky(rank, inside, space):
         return False
     for k in range(rank):
         log_det += 2 * np.log(np.float64(work[k * rank + k]))
@@ -182,7 +215,7 @@ def _solve_inside(systems, signal, epsilon, rank, z, work, flags, integers, scal
         row = z[i * rank : (i + 1) * rank]
         part = 0.0
         for k in range(rank):
-            part += row[k] * inside[k]
+            part += np.float64(row[k]) * inside[k]
         variance = np.float64(epsilon)
         if systems.kind > 0:
             variance += _variance(systems, observed[i])

@@ -121,9 +121,14 @@ class Team:
             helpers = [threading.Thread(target=work, daemon=True) for _ in range(self.size - 1)]
             for helper in helpers:
                 helper.start()
-            work()
-            for helper in helpers:
-                helper.join()
+            try:
+                work()
+                for helper in helpers:
+                    helper.join()
+            except BaseException as error:  # Ctrl-C while waiting: let the others end first
+                failure.append(error)
+                for helper in helpers:
+                    helper.join()
         if failure:
             raise failure[0]
 

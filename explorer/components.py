@@ -31,9 +31,16 @@ _CHART_CONFIG = {
 }
 
 
+# A link's padding is for its background; its text stands in line with the text around it.
+_STYLE = """<style>
+[data-testid="stMain"] [data-testid="stPageLink-NavLink"] { position: relative; left: -0.5rem }
+</style>"""
+
+
 def page_header(title: str, lead: str, formula: str | None = None) -> None:
     """A page's title and its one-sentence purpose, with the formula it is about."""
     _enter_through_app()
+    st.html(_STYLE)
     st.title(title, anchor=False)
     st.markdown(lead)
     if formula:

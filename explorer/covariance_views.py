@@ -50,8 +50,13 @@ def nearest(run: Run, model: GaussianModel) -> None:
             hide_index=True,
             height=35 * min(len(shown), 14) + 38,
             column_config={
-                "Correlation": st.column_config.NumberColumn(format="%.3f"),
-                "Covariance": st.column_config.NumberColumn(format="%.3f"),
+                "Title": st.column_config.TextColumn(width=235),
+                "Correlation": st.column_config.NumberColumn(format="%.3f", width=80),
+                "Covariance": st.column_config.NumberColumn(format="%.3f", width=80),
+                "Both": st.column_config.NumberColumn(
+                    format="%d", width=50, help="Training users who rated both titles"
+                ),
+                "Ratings": st.column_config.NumberColumn(format="%d", width=60),
             },
             alt=words,
         )

@@ -107,7 +107,7 @@ def _set(values: dict[str, Any]) -> None:
 def fit_controls(scale: RatingScale, protocol: str) -> Choice:
     """All controls of a fit, in two columns of cards."""
     left, right = st.columns(2, gap="small")
-    with left.container(border=True):
+    with left.container(border=True, height="stretch"):
         _card(
             "M-step: learn the model",
             M_STEP,
@@ -125,7 +125,7 @@ def fit_controls(scale: RatingScale, protocol: str) -> Choice:
             help="How often M-step and E-step alternate. The paper takes 10; 0 predicts the "
             "initial value.",
         )
-    with right.container(border=True):
+    with right.container(border=True, height="stretch"):
         _card(
             "E-step: estimate the signals",
             E_STEP,
@@ -135,11 +135,11 @@ def fit_controls(scale: RatingScale, protocol: str) -> Choice:
         noise = _noise()
         objective = _objective()
     left, right = st.columns(2, gap="small")
-    with left.container(border=True):
+    with left.container(border=True, height="stretch"):
         _card("Start and signals", START, "The first M-step sees the known ratings and this guess.")
         initial = _initial(scale)
         signals, block = _signals(protocol)
-    with right.container(border=True):
+    with right.container(border=True, height="stretch"):
         st.markdown("**Repetitions and arithmetic**")
         repetitions = _repetitions(protocol)
         seed_input()

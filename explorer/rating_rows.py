@@ -108,7 +108,7 @@ def _control(name: str, model: GaussianModel, item: int, key: str) -> None:
             key=key,
             on_change=keep,
             label_visibility="collapsed",
-            width=130,
+            width=160,
         )
     else:
         st.number_input(

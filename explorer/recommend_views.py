@@ -55,16 +55,16 @@ def recommendations(
         hide_index=True,
         column_order=["Title", "Rating", "Prediction", "90 % interval", "Genres", "Ratings"],
         column_config={
-            "Title": st.column_config.TextColumn(width=175),
-            "Rating": number(format="%g", help=f"Projected to the scale {scale}", width=55),
+            "Title": st.column_config.TextColumn(width=225),
+            "Rating": number(format="%g", help=f"Projected to the scale {scale}", width=50),
             "Prediction": number(
-                "Raw", format="%.2f", help="The prediction before projection", width=50
+                "Raw", format="%.2f", help="The prediction before projection", width=45
             ),
             "90 % interval": st.column_config.TextColumn(
-                "Interval", help=figures.INTERVAL_NOTE, width=80
+                "Interval", help=figures.INTERVAL_NOTE, width=75
             ),
-            "Genres": st.column_config.TextColumn(width=105),
-            "Ratings": number(format="%d", help="Training ratings of the title", width=62),
+            "Genres": st.column_config.TextColumn(width=95),
+            "Ratings": number(format="%d", help="Training ratings of the title", width=55),
         },
         on_select="rerun",
         selection_mode="single-row",

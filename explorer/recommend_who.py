@@ -77,7 +77,7 @@ def next_rows(
     )
     for item, gain in suggested:
         share = gain / total if total > 0 else 0.0
-        rating_row(name, model, item, f"−{share:.1%} variance")
+        rating_row(name, model, item, f"−{100 * share:.1f} % variance")
 
 
 def pick_user(run: Run, model: GaussianModel) -> tuple[People, int] | None:
@@ -223,10 +223,10 @@ def edited_ratings(
     options = rating_options(model.scale)
     rating = (
         st.column_config.NumberColumn(
-            min_value=model.scale.low, max_value=model.scale.high, width=70
+            min_value=model.scale.low, max_value=model.scale.high, width=60
         )
         if options is None
-        else st.column_config.SelectboxColumn(options=options, required=True, width=70)
+        else st.column_config.SelectboxColumn(options=options, required=True, width=60)
     )
     st.markdown(f"**{len(items):,} ratings of user {escape(str(id))}**")
     edited = st.data_editor(
@@ -234,8 +234,8 @@ def edited_ratings(
         hide_index=True,
         height=min(320, 35 * len(items) + 38),
         column_config={
-            "Use": st.column_config.CheckboxColumn(width=50, help="Clear to hide a rating"),
-            "Title": st.column_config.TextColumn(width=185),
+            "Use": st.column_config.CheckboxColumn(width=45, help="Clear to hide a rating"),
+            "Title": st.column_config.TextColumn(width=230),
             "Rating": rating,
         },
         disabled=["Title"],

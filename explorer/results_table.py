@@ -51,7 +51,9 @@ def as_markdown(found: Reproduction) -> pd.DataFrame:
                 "− measured ": _gap(row.strong_gap),
             }
         )
-    return pd.DataFrame(rows)
+    # A gap to a value that was not measured would be an empty column.
+    missing = {"− measured": found.weak is None, "− measured ": found.strong is None}
+    return pd.DataFrame(rows).drop(columns=[name for name, empty in missing.items() if empty])
 
 
 def measured_sentence(found: Reproduction, protocol: TableProtocol) -> str:

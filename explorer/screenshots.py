@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple
 
 from explorer.serving import CHROMIUM, CHROMIUM_ARGUMENTS, serve
 from gmc_core.experiment import ExperimentConfig
@@ -46,17 +46,28 @@ VIEWS = {
     "runs-several": "runs?picked={run},{other}",
     "results": "results",
 }
-# Of the README: the file's name, the view, the theme.
-README = (
-    ("fit-light", "fit", "light"),
-    ("covariance-light", "covariance-titles", "light"),
-    ("recommend-dark", "recommend", "dark"),
-)
 READY_MS = 40_000
 SETTLE_MS = 700
 RUNNING = '[data-testid="stApp"][data-test-script-state="running"]'
 LOADING = '[data-testid="stSkeleton"]'  # a part whose code has not arrived yet
 TITLE = '[data-testid="stMain"] h1'
+
+
+class Picture(NamedTuple):
+    """A file to make: its name, the view and theme that it shows, and how tall."""
+
+    name: str
+    view: str
+    theme: str
+    height: int = SIZE["height"]
+
+
+# Tall enough for what they are about.
+README = (
+    Picture("fit-light", "fit", "light", 800),
+    Picture("covariance-light", "covariance-titles", "light", 1095),
+    Picture("recommend-dark", "recommend", "dark", 1220),
+)
 
 
 def open_page(page: Any, url: str) -> None:
@@ -74,36 +85,39 @@ def settle(page: Any) -> None:
     page.wait_for_timeout(SETTLE_MS)
 
 
-def fill(home: Path, items: int | None) -> dict[str, str]:
+def fill(home: Path, items: int | None, *, one: bool = False) -> dict[str, str]:
     """Fit the sample (or its ``items`` most rated titles) and a small grid of ε.
 
     Returns the ids of the runs by the names that :data:`VIEWS` uses.
+
+    one : only the first run, which is all that the README shows.
     """
     base = ExperimentConfig(filter=Filter(max_items=items), repetitions=3)
     small = replace(base, filter=Filter(max_items=100), repetitions=1)
     with Store(home) as store:
-        run = store.submit(base, label="The paper's settings")
-        large = replace(base, fit=FitSettings(epsilon=3.0))
-        other = store.submit(large, label="Ten times the paper's ε")
-        grid = SweepConfig(
-            replace(small, fit=FitSettings(iterations=8)), EPSILONS, (4, 8), seeds=(0, 1, 2)
-        )
-        sweep = submit_sweep(store, grid, label="A grid of ε")
+        ids = {"run": store.submit(base, label="The paper's settings").id}
+        if not one:
+            large = replace(base, fit=FitSettings(epsilon=3.0))
+            grid = SweepConfig(
+                replace(small, fit=FitSettings(iterations=8)), EPSILONS, (4, 8), seeds=(0, 1, 2)
+            )
+            ids["other"] = store.submit(large, label="Ten times the paper's ε").id
+            ids["sweep"] = submit_sweep(store, grid, label="A grid of ε").id
         work(store, idle_seconds=0, polite=False)
-    return {"run": run.id, "other": other.id, "sweep": sweep.id}
+    return ids
 
 
 def take(
     url: str,
     target: Path,
-    wanted: Sequence[tuple[str, str, str]],
+    pictures: Sequence[Picture],
     ids: Mapping[str, str],
     *,
     whole: bool = False,
 ) -> list[Path]:
-    """Save pictures (file name, view, theme) of one screen each; returns the files.
+    """Save pictures; returns the files.
 
-    whole : the whole page instead, which may be taller.
+    whole : of the whole page, as tall as it is.
     """
     from playwright.sync_api import sync_playwright
 
@@ -114,13 +128,15 @@ def take(
             executable_path=str(CHROMIUM) if CHROMIUM.exists() else None,
             args=list(CHROMIUM_ARGUMENTS),
         )
-        for name, view, theme in wanted:
-            context = browser.new_context(viewport=SIZE, color_scheme=cast(Any, theme))
+        for picture in pictures:
+            theme: Any = picture.theme
+            size: Any = {**SIZE, "height": picture.height}
+            context = browser.new_context(viewport=size, color_scheme=theme)
             page = context.new_page()
-            open_page(page, f"{url}/{VIEWS[view].format_map(ids)}")
+            open_page(page, f"{url}/{VIEWS[picture.view].format_map(ids)}")
             if whole:
                 _grow(page)
-            file = target / f"{name}.png"
+            file = target / f"{picture.name}.png"
             page.screenshot(path=file)
             saved.append(file)
             context.close()
@@ -146,13 +162,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--whole", action="store_true", help="the whole page, not one screen")
     parser.add_argument("--no-fit", action="store_true", help="leave the run store empty")
     chosen = parser.parse_args(arguments)
-    wanted = [(f"{view}-{theme}", view, theme) for theme in chosen.themes for view in chosen.views]
+    pictures: Sequence[Picture] = README
+    if not chosen.readme:
+        pictures = [
+            Picture(f"{view}-{theme}", view, theme)
+            for theme in chosen.themes
+            for view in chosen.views
+        ]
     with tempfile.TemporaryDirectory() as folder:
         home, cache = Path(folder) / "home", Path(folder) / "cache"
-        none = dict.fromkeys(("run", "other", "sweep"), "")
-        ids = none if chosen.no_fit else fill(home, chosen.items)
+        ids = dict.fromkeys(("run", "other", "sweep"), "")
+        if not chosen.no_fit:
+            ids |= fill(home, chosen.items, one=chosen.readme)
         with serve(home, cache) as url:
-            pictures = README if chosen.readme else wanted
             for file in take(url, chosen.out, pictures, ids, whole=chosen.whole):
                 print(file)
 

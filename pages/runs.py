@@ -77,10 +77,10 @@ def overview(runs: Sequence[Run]) -> None:
         selection_mode="multi-row",
         alt=f"Table of {len(runs)} runs with state, settings, NMAE, time and disk use.",
         column_config={
-            "run": st.column_config.TextColumn("Run", pinned=True, width=230),
+            "run": st.column_config.TextColumn("Run", pinned=True, width=215),
             "state": st.column_config.TextColumn("State", width=95),
             "progress": st.column_config.ProgressColumn(
-                "Done", format="percent", min_value=0, max_value=1, width="small"
+                "Done", format="percent", min_value=0, max_value=1, width=110
             ),
             "data": "Data",
             "protocol": "Protocol",

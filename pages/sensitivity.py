@@ -25,7 +25,7 @@ from gmc_core.sweeps import SweepConfig, log_epsilons, submit_sweep
 def grid(scale: RatingScale, seed: int) -> tuple[list[float], list[int], list[int]]:
     """The controls of the grid: values of ε, of L, and seeds."""
     left, right = st.columns(2, gap="small")
-    with left.container(border=True):
+    with left.container(border=True, height="stretch"):
         st.markdown("**ε on a log scale**")
         st.latex(r"\Sigma\leftarrow\Sigma+\varepsilon I")
         options, paper = fit_form.epsilon_grid(scale), fit_form.paper_epsilon(scale)
@@ -47,7 +47,7 @@ def grid(scale: RatingScale, seed: int) -> tuple[list[float], list[int], list[in
         number = st.slider("Number of values", 2, 15, 5, key="epsilon_count", bind="query-params")
         epsilons = spaced(low, high, number, paper)
         st.caption("ε = " + ", ".join(f"{value:.3g}" for value in epsilons))
-    with right.container(border=True):
+    with right.container(border=True, height="stretch"):
         st.markdown("**Iterations and seeds**")
         steps = st.multiselect(
             "L",
@@ -148,16 +148,21 @@ def _start_bar(
 def earlier() -> None:
     """Links to the sweeps in the store."""
     sweeps = [run for run in context.store().runs() if run.kind == "sweep"]
-    if sweeps:
-        st.subheader("Earlier sweeps", anchor=False)
-    for run in sweeps[:10]:
-        fits = f"{run.iteration} of {sum(run.children.values())} fits"
-        st.page_link(
-            "pages/sensitivity.py",
-            label=escape(f"{run.title} ({STATES[run.state][0]}, {fits})"),
-            icon=":material/tune:",
-            query_params={"sweep": run.id},
-        )
+    if not sweeps:
+        return
+    st.subheader("Earlier sweeps", anchor=False)
+    # Each leads to this page, which is no reason to mark them all as the current one.
+    plain = ".st-key-earlier a, .st-key-earlier a * { background: none; font-weight: 400 }"
+    st.html(f"<style>{plain}</style>")
+    with st.container(key="earlier", gap="xsmall"):
+        for run in sweeps[:10]:
+            fits = f"{run.iteration} of {sum(run.children.values())} fits"
+            st.page_link(
+                "pages/sensitivity.py",
+                label=escape(f"{run.title} ({STATES[run.state][0]}, {fits})"),
+                icon=":material/tune:",
+                query_params={"sweep": run.id},
+            )
 
 
 def show(identity: str) -> None:

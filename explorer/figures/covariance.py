@@ -105,7 +105,7 @@ def overview_figure(
             zmid=0,
             colorscale=palette(dark).scale("diverging"),
             colorbar={
-                "title": {"text": KINDS[kind], "side": "right", "font": {"size": 13}},
+                "title": {"text": KINDS[kind], "side": "top", "font": {"size": 13}},
                 "thickness": 12,
                 "tickformat": ".2~g",
                 "outlinewidth": 0,

@@ -110,7 +110,7 @@ def runs_table(runs: Sequence[Run]) -> pd.DataFrame:
             {
                 "run": run.title,
                 "state": run.state,
-                "progress": run.progress,
+                "progress": round(run.progress, 2),
                 "data": data_name(run),
                 "protocol": run.config.protocol,
                 "epsilon": _epsilon(run),

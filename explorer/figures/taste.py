@@ -156,7 +156,7 @@ def describe_axis(axis: TasteAxis) -> str:
     """Text twin of :func:`axis_figure`, and its caption."""
     high = ", ".join(end.title for end in axis.high[:3])
     low = ", ".join(end.title for end in axis.low[:3])
-    text = f"Axis {axis.number} carries {axis.share:.1%} of the total variance. "
+    text = f"Axis {axis.number} carries {100 * axis.share:.1f} % of the total variance. "
     if not low:
         return text + (
             f"It has one end only: users up the axis rate every title higher, most of all {high}."

@@ -34,11 +34,15 @@ def _surprise(algorithm: object, split: Split) -> Fitted:
 
 
 def surprise_svd(split: Split) -> Fitted:
-    """Biased matrix factorisation, 60 epochs; tuned on ratings held out of training."""
+    """Biased matrix factorisation, 60 epochs, tuned.
+
+    By RMSE on 8,000 ratings held out of the training set: 50 factors with
+    regularisation .05 .8507, 100 with .05 .8516, 100 with .08 .8587, 200 with .06 .8497.
+    """
     from surprise import SVD
 
     return _surprise(
-        SVD(n_factors=100, n_epochs=60, lr_all=0.005, reg_all=0.05, random_state=SEED), split
+        SVD(n_factors=200, n_epochs=60, lr_all=0.005, reg_all=0.06, random_state=SEED), split
     )
 
 
@@ -118,7 +122,7 @@ def myfm_svdpp(split: Split) -> Fitted:
 
 
 def cornac_pmf(split: Split) -> Fitted:
-    """Probabilistic matrix factorisation, non-linear variant, 50 factors."""
+    """Probabilistic matrix factorisation, non-linear variant, 20 factors."""
     from cornac.data import Dataset
     from cornac.models import PMF
 
@@ -128,7 +132,7 @@ def cornac_pmf(split: Split) -> Fitted:
     )  # fmt: skip
     data = Dataset.from_uir(rows, seed=SEED)
     model = PMF(
-        k=50, max_iter=100, learning_rate=0.01, lambda_reg=0.1, variant="non_linear", seed=SEED
+        k=20, max_iter=100, learning_rate=0.001, lambda_reg=0.01, variant="non_linear", seed=SEED
     )
     model.fit(data)
 

@@ -122,7 +122,7 @@ def myfm_svdpp(split: Split) -> Fitted:
 
 
 def cornac_pmf(split: Split) -> Fitted:
-    """Probabilistic matrix factorisation, non-linear variant, 20 factors."""
+    """Probabilistic matrix factorisation, non-linear variant, 10 factors."""
     from cornac.data import Dataset
     from cornac.models import PMF
 
@@ -132,7 +132,7 @@ def cornac_pmf(split: Split) -> Fitted:
     )  # fmt: skip
     data = Dataset.from_uir(rows, seed=SEED)
     model = PMF(
-        k=20, max_iter=100, learning_rate=0.001, lambda_reg=0.01, variant="non_linear", seed=SEED
+        k=10, max_iter=100, learning_rate=0.001, lambda_reg=0.001, variant="non_linear", seed=SEED
     )
     model.fit(data)
 

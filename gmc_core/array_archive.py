@@ -15,6 +15,7 @@ import json
 import os
 import tempfile
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
@@ -41,23 +42,13 @@ def write(path: Path, format: str, version: int, header: dict[str, Any], arrays:
         If the file cannot be written.
     """
     arrays = {name: little_endian(array) for name, array in arrays.items()}
-    described = {
-        name: {"dtype": array.dtype.str, "shape": list(array.shape), "sha256": _sha256(array)}
-        for name, array in arrays.items()
-    }
-    content = {"format": format, "format_version": version, **header, "arrays": described}
-    text = json.dumps(content, ensure_ascii=False, allow_nan=False).encode()
-    first = {
-        _HEADER: np.frombuffer(text, np.uint8),
-        _HEADER_HASH: np.frombuffer(hashlib.sha256(text).digest(), np.uint8),
-    }
     temporary = None
     try:
         with tempfile.NamedTemporaryFile(
             dir=path.parent, prefix=f".{path.name}.", suffix=".part", delete=False
         ) as file:
             temporary = file.name
-            _write_zip(file, {**first, **arrays})
+            _write_zip(file, arrays, {"format": format, "format_version": version, **header})
             file.flush()
             os.fsync(file.fileno())
         give_usual_rights(temporary)
@@ -107,11 +98,33 @@ def _sha256(array: np.ndarray) -> str:
     return hashlib.sha256(_bytes(array)).hexdigest()
 
 
-def _write_zip(file: IO[bytes], arrays: Arrays) -> None:
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
-        for name, array in arrays.items():
+def _write_zip(file: IO[bytes], arrays: Arrays, content: dict[str, Any]) -> None:
+    """The arrays, hashed by another thread meanwhile, and then the header."""
+    with (
+        ThreadPoolExecutor(max_workers=1) as beside,
+        zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive,
+    ):
+        hashes = {name: beside.submit(_sha256, array) for name, array in arrays.items()}
+
+        def add(name: str, array: np.ndarray) -> None:
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 npy.write_array(member, array, version=(1, 0), allow_pickle=False)
+
+        for name, array in arrays.items():
+            add(name, array)
+        described = {
+            name: {
+                "dtype": array.dtype.str,
+                "shape": list(array.shape),
+                "sha256": hashes[name].result(),
+            }
+            for name, array in arrays.items()
+        }
+        text = json.dumps(
+            {**content, "arrays": described}, ensure_ascii=False, allow_nan=False
+        ).encode()
+        add(_HEADER, np.frombuffer(text, np.uint8))
+        add(_HEADER_HASH, np.frombuffer(hashlib.sha256(text).digest(), np.uint8))
 
 
 def _read(

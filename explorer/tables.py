@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import pandas as pd
 
-# A cell that begins so is a formula to Excel, LibreOffice and Google Sheets.
+from gmc_core.table_files import safe_text
+
+# Text that begins so gets an apostrophe here even where it reads as a number.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def inert(value: object) -> object:
     """Text that would be a formula, with an apostrophe before it."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA_STARTS) else value
+    if not isinstance(value, str):
+        return value
+    return f"'{value}" if value.startswith(_FORMULA_STARTS) else safe_text(value)
 
 
 def to_csv(table: pd.DataFrame, *, index: bool = False) -> bytes:

@@ -43,8 +43,10 @@ def test_fit_watch_cancel_and_resume(app, new_page, story):
     page.get_by_text(re.compile(r"Iteration \d+ of 100")).wait_for(timeout=PATIENCE_MS)
 
     # Nothing moves while it updates.
-    place = page.locator(CHARTS).first.bounding_box()
     page.get_by_text("item mean").first.wait_for()
+    page.locator(CHARTS).first.wait_for()
+    place = page.locator(CHARTS).first.bounding_box()
+    assert place is not None
     page.wait_for_timeout(1500)
     assert page.locator(CHARTS).first.bounding_box() == place
 

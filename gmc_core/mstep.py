@@ -102,7 +102,7 @@ def m_step(
         _product(signals, weights, matrix, moment, team)
     else:
         _congruence(signals, weights, matrix, moment, team)
-    change = _finish(moment, matrix, shift, epsilon, team)
+    change = finish(moment, matrix, shift, epsilon, team)
     return Gaussian(gaussian.mean + shift, DenseCovariance(moment)), change
 
 
@@ -151,12 +151,24 @@ def _congruence(
 ) -> None:
     """Lower triangle of Σ G Σ with G = AᵀA / M, into ``out``."""
     _outer_sum(signals, weights, out, team)
+    sandwich(matrix, out, np.empty_like(out), team)
+
+
+def sandwich(
+    matrix: npt.NDArray[np.floating],
+    out: npt.NDArray[np.floating],
+    half: npt.NDArray[np.floating],
+    team: Team,
+) -> None:
+    """out ← lower triangle of Σ G Σ, where ``out`` holds the lower triangle of G on entry.
+
+    matrix : Σ, both triangles. half : N × N workspace.
+    """
 
     def mirror(span: tuple[int, int], _: None) -> None:
         products.mirror_rows(*span, out)
 
     team.run(mirror, spans(len(out), products.BLOCK)[::-1], lambda: None)
-    half = np.empty_like(out)
     panel = max(256, len(out) // 8)
     for start, stop in spans(len(out), panel):
         with team.whole():
@@ -166,7 +178,7 @@ def _congruence(
             out[start:stop, :stop] = matrix[start:stop] @ half[:, :stop]
 
 
-def _finish(
+def finish(
     moment: npt.NDArray[np.floating],
     old: npt.NDArray[np.floating] | None,
     shift: npt.NDArray[np.float64],

@@ -71,6 +71,9 @@ ALLOWED = {
     "gaussian": {"covariance"},
     "estep": {"errors", "linalg", "covariance", "gaussian", "noise", "signals"},
     "mstep": {"errors", "linalg", "covariance", "gaussian", "signals", "estep"},
+    "exact": {
+        "errors", "linalg", "covariance", "gaussian", "noise", "signals", "estep", "mstep", "em",
+    },
     "em": {
         "errors", "linalg", "covariance", "gaussian", "noise", "signals", "estep", "mstep",
     },

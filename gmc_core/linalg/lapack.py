@@ -17,7 +17,7 @@ import numpy as np
 from numba import types
 from numba.extending import get_cython_function_address, overload
 
-_ARGUMENTS = {"potrf": 5, "potrs": 8, "syrk": 10}
+_ARGUMENTS = {"potrf": 5, "potri": 5, "potrs": 8, "syrk": 10}
 
 
 def _external(routine: str, prefix: str) -> types.ExternalFunction:
@@ -48,6 +48,25 @@ def potrf(matrix, n, ld, flags, integers):  # type: ignore[no-untyped-def]
 @overload(potrf, inline="always")
 def _potrf_overload(matrix, n, ld, flags, integers):  # type: ignore[no-untyped-def]
     routine = _EXTERNAL["potrf", matrix.dtype]
+
+    def implementation(matrix, n, ld, flags, integers):  # type: ignore[no-untyped-def]
+        integers[0], integers[1], integers[2] = n, ld, 0
+        routine(
+            flags.ctypes, integers.ctypes, matrix.ctypes, integers[1:].ctypes, integers[2:].ctypes
+        )
+        return integers[2]
+
+    return implementation
+
+
+def potri(matrix, n, ld, flags, integers):  # type: ignore[no-untyped-def]
+    """From the factor to the inverse, in place, lower triangle; > 0 where it is singular."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(potri, inline="always")
+def _potri_overload(matrix, n, ld, flags, integers):  # type: ignore[no-untyped-def]
+    routine = _EXTERNAL["potri", matrix.dtype]
 
     def implementation(matrix, n, ld, flags, integers):  # type: ignore[no-untyped-def]
         integers[0], integers[1], integers[2] = n, ld, 0

@@ -2,5 +2,5 @@
 
 ``python -m benchmarks`` prints this machine's rates and the cost of one iteration
 at real sizes; ``python -m benchmarks.peers`` compares whole fits with other
-packages. Each measurement runs in a process of its own.
+packages. Every iteration and every other package is measured in a process of its own.
 """

@@ -7,6 +7,8 @@ without ratings, on the global mean); the split counts those cases.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -40,19 +42,53 @@ def item_mean(split: Split) -> FloatVector:
     return means[split.test_items]
 
 
-def bias(split: Split, damping: float = DAMPING, sweeps: int = SWEEPS) -> FloatVector:
-    """Global mean + user bias + item bias: μ + b_u + b_i.
+@dataclass(frozen=True, eq=False)
+class Biases:
+    """μ + b_u + b_i of one split.
 
-    The biases minimise Σ (y - μ - b_u - b_i)² + λ (Σ b_u² + Σ b_i²) over the
-    training ratings by alternating between the two, each step in closed form:
-    b_i = Σ_u (y - μ - b_u) / (λ + number of i's ratings), and b_u alike. The bias
-    of a novel user follows from the shown ratings and the learned b_i.
+    mean : μ, of the training ratings.
+    train_users : (M,) b_u of the training users.
+    known_users : (M',) b_u of the test users, from what is known of them; equal to
+        ``train_users`` unless the split shows ratings of novel users.
+    items : (N,) b_i, 0 without training ratings.
+    """
+
+    mean: float
+    train_users: FloatVector
+    known_users: FloatVector
+    items: FloatVector
+
+    def residuals(self, split: Split) -> tuple[FloatVector, FloatVector]:
+        """y - μ - b_u - b_i of the training ratings and of the known ones, in their order."""
+        train, known = split.train, split.known
+        return (
+            train.values - self.mean - self.train_users[train.rows] - self.items[train.indices],
+            known.values - self.mean - self.known_users[known.rows] - self.items[known.indices],
+        )
+
+    def predict(self, split: Split) -> FloatVector:
+        """(n_test,) μ + b_u + b_i of the held-out ratings."""
+        users, items = self.known_users[split.test_users], self.items[split.test_items]
+        return np.asarray(self.mean + users + items)
+
+
+def fit_biases(split: Split, damping: float = DAMPING, sweeps: int = SWEEPS) -> Biases:
+    """Biases that minimise Σ (y - μ - b_u - b_i)² + λ (Σ b_u² + Σ b_i²).
+
+    It alternates between the two, each step in closed form over the training
+    ratings: b_i = Σ_u (y - μ - b_u) / (λ + number of i's ratings), and b_u alike. The
+    bias of a novel user follows from the shown ratings and the learned b_i.
 
     Parameters
     ----------
     split : the split.
     damping : λ, 0 or more, in ratings: a bias from λ ratings is halved.
     sweeps : alternations, 0 or more; at 0 only the users have a bias.
+
+    Raises
+    ------
+    DataError
+        If there are no training ratings.
     """
     train, known = split.train, split.known
     mean = _mean(train)
@@ -63,9 +99,16 @@ def bias(split: Split, damping: float = DAMPING, sweeps: int = SWEEPS) -> FloatV
         item_bias = _damped(train.indices, rest, train.n_items, damping)
         rest = train.values - mean - item_bias[train.indices]
         user_bias = _damped(train.rows, rest, train.n_users, damping)
+    if not sweeps:
+        user_bias = _damped(train.rows, train.values - mean, train.n_users, damping)
     rest = known.values - mean - item_bias[known.indices]
-    user_bias = _damped(known.rows, rest, known.n_users, damping)
-    return np.asarray(mean + user_bias[split.test_users] + item_bias[split.test_items])
+    known_bias = _damped(known.rows, rest, known.n_users, damping)
+    return Biases(mean, user_bias, known_bias, item_bias)
+
+
+def bias(split: Split, damping: float = DAMPING, sweeps: int = SWEEPS) -> FloatVector:
+    """Global mean + user bias + item bias: μ + b_u + b_i, of :func:`fit_biases`."""
+    return fit_biases(split, damping, sweeps).predict(split)
 
 
 def baselines(split: Split) -> dict[str, Scores]:

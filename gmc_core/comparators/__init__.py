@@ -1,0 +1,29 @@
+"""Methods to compare the Gaussian with, on the same splits and by the same metrics.
+
+``method``          the protocol of a method, and the means and biases under it
+``proximity``       item proximity (k nearest neighbours)
+``factorisation``   biased matrix factorisation
+``gaussian``        this package's own models under the same protocol
+``peers``           other packages, each in a process and an environment of its own
+``names``           all of them by name
+"""
+
+from gmc_core.comparators.factorisation import MatrixFactorisation
+from gmc_core.comparators.gaussian import GaussianMethod
+from gmc_core.comparators.method import BASELINES, Baseline, Method
+from gmc_core.comparators.names import available, method_named
+from gmc_core.comparators.peers import PEER_LABELS, PeerMethod
+from gmc_core.comparators.proximity import ItemProximity
+
+__all__ = [
+    "BASELINES",
+    "PEER_LABELS",
+    "Baseline",
+    "GaussianMethod",
+    "ItemProximity",
+    "MatrixFactorisation",
+    "Method",
+    "PeerMethod",
+    "available",
+    "method_named",
+]

@@ -32,6 +32,7 @@ MODULES = (
     "gmc_core.cli.recommend",
     "gmc_core.cli.reproduce",
     "gmc_core.cli.sweep",
+    "gmc_core.cli.compare",
     "gmc_core.cli.runs",
     "gmc_core.cli.worker",
 )  # fmt: skip

@@ -167,6 +167,7 @@ class _Run:
         self.plan: Plan | None = None
         self.failures: list[tuple[str, str, str]] = []
         self.done = 0
+        self.key = ""  # of the current split
         self.told: set[str] = set()
 
     def run(self) -> Comparison:
@@ -248,6 +249,8 @@ class _Run:
             methods=tuple((m.name, m.label, method_key(m)) for m in methods),
             reference=reference,
             scale=(scale.low, scale.high, scale.step),
+            # What was reached before stays in sight while it is read again.
+            splits=found.splits if found and found.seeds == self.seeds else (),
         )  # fmt: skip
         self.folder.keep_plan(self.plan)
 
@@ -257,9 +260,9 @@ class _Run:
         from gmc_core.comparison_files import truth_of
 
         assert self.plan is not None
-        if step.split_index == len(self.plan.splits):
-            key = truth_of(step.split).key
-            self.plan = replace(self.plan, splits=(*self.plan.splits, key))
+        self.key = truth_of(step.split).key
+        if self.key not in self.plan.splits:
+            self.plan = replace(self.plan, splits=(*self.plan.splits, self.key))
             self.folder.keep_plan(self.plan)
         seed = "" if step.split.seed is None else f", seed {step.split.seed}"
         self._status("running", f"{step.method.label}{seed}")
@@ -270,7 +273,7 @@ class _Run:
         seed = "" if step.split.seed is None else f" seed {step.split.seed},"
         line = f"[{self.done}/{self.plan.total}]{seed} {step.method.label}: "
         if step.outcome is None:
-            self.failures.append((step.method.name, self.plan.splits[-1], step.failure))
+            self.failures.append((step.method.name, self.key, step.failure))
             note(line + step.failure)
         else:
             again = " (kept from before)" if step.reused else ""

@@ -1,0 +1,93 @@
+"""A comparison's rows as a table of numbers, and its result in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from gmc_core.comparison import Difference, Row
+
+COLUMNS = (
+    "name", "method", "splits", "nmae", "nmae_se", "nmae_difference", "nmae_low", "nmae_high",
+    "nmae_splits_low", "nmae_splits_high", "rmse", "rmse_difference", "rmse_low", "rmse_high",
+    "rmse_splits_low", "rmse_splits_high", "mae", "seconds", "cpu_seconds", "megabytes",
+    "test_ratings", "failure",
+)  # fmt: skip
+
+
+def as_frame(rows: Sequence[Row]) -> pd.DataFrame:
+    """One line a method; what there is not is missing."""
+    return pd.DataFrame([_line(row) for row in rows], columns=list(COLUMNS))
+
+
+def _line(row: Row) -> dict[str, Any]:
+    scores = row.scores
+    line: dict[str, Any] = {"name": row.name, "method": row.label, "splits": row.splits}
+    if scores is not None:
+        line |= {
+            "nmae": scores.nmae,
+            "nmae_se": scores.nmae_se,
+            "rmse": scores.rmse,
+            "mae": scores.mae,
+            "test_ratings": scores.n,
+        }
+    for metric, difference in (("nmae", row.nmae), ("rmse", row.rmse)):
+        line |= _ends(metric, difference)
+    return line | {
+        "seconds": row.seconds,
+        "cpu_seconds": row.cpu_seconds,
+        "megabytes": None if row.peak_bytes is None else row.peak_bytes / 1e6,
+        "failure": row.failure,
+    }
+
+
+def _ends(metric: str, difference: Difference | None) -> dict[str, float]:
+    if difference is None:
+        return {}
+    ratings, splits = difference.ratings, difference.splits
+    ends = {
+        f"{metric}_difference": ratings.mean,
+        f"{metric}_low": ratings.low,
+        f"{metric}_high": ratings.high,
+    }
+    if splits is not None:
+        ends |= {f"{metric}_splits_low": splits.low, f"{metric}_splits_high": splits.high}
+    return ends
+
+
+def verdict(rows: Sequence[Row], reference: str, *, complete: bool = True) -> str:
+    """Which method has the lowest NMAE, and whether the splits tell it from the reference.
+
+    reference : a method's name.
+    """
+    done = [row for row in rows if row.scores is not None]
+    if not done:
+        return ""
+    best = min(done, key=lambda row: row.scores.nmae if row.scores else 0)
+    assert best.scores is not None
+    own = next(row for row in rows if row.name == reference)
+    text = (
+        f"{'Lowest' if complete else 'Lowest so far'}: **{{}}** with NMAE "
+        f"**{best.scores.nmae:.4f} ± {best.scores.nmae_se:.4f}**."
+    )
+    if best is own:
+        return text + " That is the reference."
+    if best.nmae is None:
+        return text
+    ratings, splits = best.nmae.ratings, best.nmae.splits
+    text += (
+        f" It is {abs(ratings.mean):.4f} {'below' if ratings.mean < 0 else 'above'} the reference "
+        f"(95 %: {ratings.low:+.4f} to {ratings.high:+.4f} over held-out ratings"
+    )
+    if splits is not None:
+        text += f", {splits.low:+.4f} to {splits.high:+.4f} over splits"
+    text += ")."
+    if not ratings.resolved:
+        return text + " These ratings do not tell the two apart."
+    if splits is None:
+        return text + " One split does not say whether another would agree; take five or more."
+    if not splits.resolved:
+        return text + " The splits disagree too much to be sure; take more."
+    return text + " Both intervals leave out 0."

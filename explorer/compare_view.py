@@ -1,0 +1,263 @@
+"""One comparison on the screen: progress, the table, the figures, exports.
+
+As with a run, what updates itself is in a fragment, and every button outside it.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from explorer.compare_table import as_frame, verdict
+from explorer.components import chart, download, escape, guard
+from explorer.figures import compare as figures
+from explorer.run_view import STATES
+from explorer.tables import to_csv
+from explorer.theme import is_dark
+from explorer.units import whole_duration
+from gmc_core.cli.compare import markdown
+from gmc_core.comparison import Comparison
+from gmc_core.files import without_nan
+from gmc_core.store import comparisons
+from gmc_core.store.command import PROGRAM
+from gmc_core.store.comparisons import ComparisonFolder, Plan, Status
+
+POLL_SECONDS = 1.5
+QUIET_SECONDS = 5.0  # for a stopped one, which may be started again elsewhere
+
+
+def show(folder: ComparisonFolder) -> None:
+    """Draw a comparison."""
+    plan, status = folder.plan(), folder.status()
+    if plan is None:
+        st.error("This comparison has no readable description. Start it again.")
+        st.button("New comparison", key="new_compare", on_click=leave)
+        return
+    _head(folder, plan, status)
+    left, middle, right = st.columns([3, 2, 2], gap="small", vertical_alignment="bottom")
+    labels = {name: label for name, label, _ in plan.methods}
+    reference = left.selectbox(
+        "Compared with",
+        list(labels),
+        list(labels).index(plan.reference),
+        format_func=labels.__getitem__,
+        key=f"reference_{folder.id}",
+    )
+    metric = middle.segmented_control(
+        "Metric",
+        list(figures.METRIC_LABELS),
+        default="nmae",
+        required=True,
+        format_func=figures.METRIC_LABELS.__getitem__,
+        key="compare_metric",
+    )
+    time_kind = right.segmented_control(
+        "Time",
+        ["wall", "CPU"],
+        default="wall",
+        required=True,
+        key="compare_time",
+        help="Wall time depends on the number of cores; CPU time adds up all of them.",
+    )
+    every = POLL_SECONDS if status.active else QUIET_SECONDS
+    wait = every if status.state != "finished" else None
+    st.fragment(_body, run_every=wait)(
+        folder, status.state, reference, metric or "nmae", time_kind == "CPU"
+    )
+    _exports(folder, plan, reference)
+
+
+def _head(folder: ComparisonFolder, plan: Plan, status: Status) -> None:
+    label, colour, icon = STATES["queued" if status.state == "starting" else status.state]
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.subheader(escape(plan.title), anchor=False, width="content")
+        st.badge(label, color=colour, icon=icon)
+        st.space("stretch")
+        if status.active:
+            st.button(
+                "Cancel",
+                key="cancel_compare",
+                icon=":material/stop:",
+                help="Finished fits stay; the one under way stops within a second or so.",
+                on_click=_cancel,
+                args=(folder,),
+            )
+        elif status.state != "finished" or status.failures:
+            st.button(
+                "Resume",
+                key="resume_compare",
+                icon=":material/resume:",
+                type="primary",
+                help="Computes what is missing.",
+                on_click=_resume,
+                args=(folder, plan),
+            )
+        st.button("New comparison", key="new_compare", icon=":material/add:", on_click=leave)
+
+
+def leave() -> None:
+    """Back to the choice of methods."""
+    st.query_params.pop("comparison", None)
+
+
+@guard()
+def _cancel(folder: ComparisonFolder) -> None:
+    folder.cancel()
+    st.toast("Stopping …")
+
+
+@guard()
+def _resume(folder: ComparisonFolder, plan: Plan) -> None:
+    comparisons.start(folder, plan)
+
+
+@guard()
+def _delete(folder: ComparisonFolder) -> None:
+    folder.delete()
+    leave()
+
+
+@guard()  # a repeated fragment is outside the page's own guard
+def _body(
+    folder: ComparisonFolder, state: str, reference: str, metric: figures.Metric, cpu: bool
+) -> None:
+    """The part that updates itself."""
+    status = folder.status()
+    if status.state != state:
+        st.rerun(scope="app")
+    if status.active:
+        st.progress(min(status.done / max(status.total, 1), 1.0), text=progress_text(status))
+    elif status.state != "finished":
+        _ended(folder, status)
+    comparison = loaded(folder)
+    if comparison is None or not comparison.outcomes:
+        if status.active:
+            st.markdown("The table appears with the first result.")
+        return
+    comparison = comparison.against(reference)
+    rows = comparison.rows()
+    label = comparison.labels[reference]
+    complete = status.state == "finished"
+    best = [row for row in rows if row.scores is not None]
+    lowest = min(best, key=lambda row: row.scores.nmae if row.scores else 0)
+    st.markdown(verdict(rows, reference, complete=complete).format(escape(lowest.label)))
+    options: dict[str, Any] = {"dark": is_dark(), "revision": folder.id}
+    left, right = st.columns(2, gap="small")
+    with left:
+        st.markdown("**Paired differences**, with 95 % intervals")
+        chart(
+            figures.differences_figure(rows, label, metric, **options),
+            figures.describe_differences(rows, label, metric),
+            key="differences_chart",
+        )
+    with right:
+        st.markdown("**Accuracy and time**")
+        chart(
+            figures.cost_figure(rows, metric, cpu=cpu, **options),
+            figures.describe_cost(rows, metric, cpu=cpu),
+            key="cost_chart",
+        )
+    _table(rows)
+    for row in rows:
+        if row.failure:
+            st.warning(f"{escape(row.label)}: {escape(row.failure)}", icon=":material/error:")
+
+
+def progress_text(status: Status) -> str:
+    """How far it is, in a sentence."""
+    if status.state == "starting":
+        return "Starting …"
+    text = f"{status.done} of {status.total} fits are done."
+    if status.now:
+        spent = max(time.time() - status.began, 0.0)
+        text += f" Now: {escape(status.now)}"
+        text += f", for {whole_duration(spent)}." if spent >= 2 else "."
+    return text
+
+
+def _ended(folder: ComparisonFolder, status: Status) -> None:
+    """Why it ended early, and what to do."""
+    said = status.message
+    last = folder.last_words()
+    if status.state == "interrupted" and last:
+        said += f" Its last words: {last}"
+    text = f"{status.done} of {status.total} fits are done. {escape(said)}".strip()
+    show_as = st.error if status.state == "failed" else st.warning
+    show_as(f"{text} “Resume” computes the rest.", icon=STATES[status.state][2])
+
+
+def _table(rows: Any) -> None:
+    frame = as_frame(rows)
+
+    def number(label: str, format: str, help: str | None = None) -> Any:
+        return st.column_config.NumberColumn(label, format=format, help=help)
+
+    st.dataframe(
+        frame.drop(columns=["name", "mae", "failure", "rmse_splits_low", "rmse_splits_high"]),
+        hide_index=True,
+        placeholder="–",
+        alt=f"Table of {len(frame)} methods with NMAE, RMSE, differences, time and memory.",
+        column_config={
+            "method": st.column_config.TextColumn("Method", pinned=True),
+            "splits": number("Splits", "%d"),
+            "nmae": number("NMAE", "%.4f"),
+            "nmae_se": number("±", "%.4f", "Standard error over the held-out ratings"),
+            "nmae_difference": number("− reference", "%+.4f", "Below 0: better"),
+            "nmae_low": number("from", "%+.4f", "95 % interval over held-out ratings"),
+            "nmae_high": number("to", "%+.4f", "95 % interval over held-out ratings"),
+            "nmae_splits_low": number("splits: from", "%+.4f", "95 % interval over splits"),
+            "nmae_splits_high": number("to", "%+.4f", "95 % interval over splits"),
+            "rmse": number("RMSE", "%.4f", "Clipped to the scale, not rounded"),
+            "rmse_difference": number("− reference", "%+.4f", "Below 0: better"),
+            "rmse_low": number("from", "%+.4f", "95 % interval over held-out ratings"),
+            "rmse_high": number("to", "%+.4f", "95 % interval over held-out ratings"),
+            "seconds": number("Seconds", "%.1f", "Fit and predictions, mean over the splits"),
+            "cpu_seconds": number("CPU s", "%.1f", "Of all cores"),
+            "megabytes": number("MB", "%.0f", "Largest, beyond the ratings"),
+            "test_ratings": number("Held out", "%d"),
+        },
+    )
+
+
+@lru_cache(maxsize=4)
+def _loaded(path: str, stamp: object) -> Comparison | None:
+    return ComparisonFolder(Path(path)).comparison()
+
+
+def loaded(folder: ComparisonFolder) -> Comparison | None:
+    """What has been reached, read again only when something was added."""
+    status, plan = folder.status(), folder.plan()
+    stamp = (status.done, status.state, status.failures, plan and (plan.methods, plan.splits))
+    return _loaded(str(folder.path), stamp)
+
+
+def _exports(folder: ComparisonFolder, plan: Plan, reference: str) -> None:
+    with st.expander("Export, and the command", icon=":material/ios_share:"):
+        comparison = loaded(folder)
+        if comparison is not None and comparison.outcomes:
+            comparison = comparison.against(reference)
+            figures_json = json.dumps(without_nan(comparison.as_dict()), indent=1)
+            with st.container(horizontal=True, gap="small"):
+                download(
+                    "Table (CSV)", to_csv(as_frame(comparison.rows())),
+                    f"comparison-{folder.id}.csv", "text/csv", key="compare_csv",
+                )  # fmt: skip
+                download(
+                    "Table (Markdown)", markdown(comparison), f"comparison-{folder.id}.md",
+                    "text/markdown", key="compare_markdown",
+                )  # fmt: skip
+                download(
+                    "All figures (JSON)", figures_json, f"comparison-{folder.id}.json",
+                    "application/json", key="compare_json",
+                )  # fmt: skip
+        st.caption(f"Every prediction is in `{folder.path}`.")
+        st.code(f"{PROGRAM} {shlex.join(plan.command)}", language="shell", wrap_lines=True)
+        with st.popover("Delete", icon=":material/delete:"):
+            st.markdown("Removes this comparison with all its predictions.")
+            st.button("Delete it", key="delete_compare", on_click=_delete, args=(folder,))

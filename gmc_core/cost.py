@@ -71,12 +71,19 @@ def estimate(
     form: Form | None = None,
     threads: int | None = None,
     objective: bool = False,
+    exact: bool = False,
 ) -> Cost:
-    """The cost of a fit to signals of ``sizes`` (the N_i) in ``dimension`` coordinates."""
+    """The cost of a fit to signals of ``sizes`` (the N_i) in ``dimension`` coordinates.
+
+    exact : of exact EM, whose E-step inverts (three times the flops of a solve), and
+        whose M-step is the congruence.
+    """
+    if exact:
+        form = "congruence"
     form = form or choose_form(sizes, dimension)
     count = len(sizes)
-    exact = sizes.astype(np.float64)
-    ratings = float(exact.sum())
+    counts = sizes.astype(np.float64)
+    ratings = float(counts.sum())
     fill = ratings / max(count * dimension, 1)
     item = np.dtype(dtype).itemsize
     largest = int(sizes.max()) if count else 0
@@ -95,6 +102,10 @@ def estimate(
         matrices = 2 * matrix + max(own, dimension**2 * 8 if objective else 0)
         workspace = 0
     e_flops, m_flops = step_flops(sizes, dimension)[form]
+    if exact:
+        e_flops *= 3
+        # Old and new Σ, the sum over the signals, and a workspace of the inverses.
+        matrices = 3 * matrix + max(dimension**2, largest**2) * item
     # The weights of two iterations, and the order of the entries by coordinate.
     signals = int(ratings) * (2 * item + 8)
     return Cost(
@@ -103,7 +114,7 @@ def estimate(
         form=form,
         e_flops=e_flops,
         m_flops=m_flops,
-        solve_flops=float((exact**3).sum() / 3),
+        solve_flops=float((counts**3).sum() / 3),
         paper_flops=count * dimension**3 * fill**3 / 3,
         memory_bytes=int(matrices + workspace + signals),
     )

@@ -36,11 +36,13 @@ class EmState:
     iteration : t, 0 before the first. gaussian : (μ_t, Σ_t).
     weights : (nnz,) the a_i of the E-step under (μ_t, Σ_t); with them the
         estimates are f̃_i = μ + Σ[:, o] a_i.
+    values : (nnz,) what stood in for y in that E-step; None where it was y itself.
     """
 
     iteration: int
     gaussian: Gaussian
     weights: npt.NDArray[np.floating]
+    values: npt.NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, eq=False)

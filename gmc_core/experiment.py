@@ -31,7 +31,7 @@ from gmc_core.settings import FitSettings
 from gmc_core.splits import Split, no_split, pair_split, strong_split, weak_split
 
 # Raised whenever the same configuration would give other figures.
-MODEL_VERSION = 2
+MODEL_VERSION = 3
 
 Protocol = Literal["weak", "strong", "none", "pair"]
 PROTOCOLS: tuple[Protocol, ...] = ("weak", "strong", "none", "pair")
@@ -116,7 +116,7 @@ class ExperimentConfig:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _file_hash(noise: float | str) -> str | None:
+def _file_hash(noise: float | str | None) -> str | None:
     if not isinstance(noise, str):
         return None
     path = Path(noise)

@@ -19,14 +19,18 @@ import numpy.typing as npt
 from gmc_core.cost import Cost, check_memory, estimate
 from gmc_core.em import EmState, EmStep, initial_state, map_em
 from gmc_core.errors import ConfigError, NumericalError
-from gmc_core.estep import e_step, predict_pairs
+from gmc_core.estep import predict_pairs
+from gmc_core.exact import exact_em
+from gmc_core.folding import fold_in
 from gmc_core.linalg.threads import Team
 from gmc_core.metrics import Scores, score
 from gmc_core.model import GaussianModel
 from gmc_core.mstep import choose_form
 from gmc_core.noise import Noise
 from gmc_core.noise_files import load_noise
-from gmc_core.settings import FitSettings
+from gmc_core.ordinal import Opinions, OrdinalScale
+from gmc_core.priors import opinion_variance, prior_of
+from gmc_core.settings import FitSettings, paper_epsilon
 from gmc_core.signals import Layout, Signals
 from gmc_core.splits import Split
 
@@ -129,19 +133,31 @@ class Fit:
             self.settings.dtype,
             threads=self.team.size,
             objective=self.settings.objective,
+            exact=self.settings.is_exact,
         )
         check_memory(self.cost, memory_limit)
-        self.noise = Noise.of(load_noise(self.settings.noise, train, layout), layout.dimension)
+        noise = self.settings.noise
+        assert noise is not None
+        self.noise = Noise.of(load_noise(noise, train, layout), layout.dimension)
+        self.ordinal: OrdinalScale | None = None
+        if self.settings.model == "ordinal":
+            self.ordinal = OrdinalScale.of(train.values)
         self._shown = self.signals
         if split.shown is not None:
             rows = replace(layout, users=split.shown.n_users)
             self._shown = Signals.of(split.shown, rows)
         self._pairs = self._shown.layout.locate(split.test_users, split.test_items)
         assert self.settings.initial is not None
-        self.state = start or initial_state(
-            self.signals, self.settings.initial, self.settings.dtype
-        )
+        self.state = start or self._initial_state()
         self.predictions = self._predict()
+
+    def _initial_state(self) -> EmState:
+        assert self.settings.initial is not None
+        signals = self.signals
+        if self.ordinal is not None:
+            guess = self.ordinal.first_guess(signals.values)
+            signals = replace(signals, values=guess)
+        return initial_state(signals, self.settings.initial, self.settings.dtype)
 
     def records(self) -> Iterator[IterationRecord]:
         """Run the remaining iterations, one record each.
@@ -151,17 +167,7 @@ class Fit:
         NumericalError, Cancelled
             See :func:`gmc_core.em.map_em`; ``state`` is the last finished iteration.
         """
-        assert self.settings.epsilon is not None
-        steps = map_em(
-            self.signals,
-            self.state,
-            epsilon=self.settings.epsilon,
-            iterations=self.settings.iterations,
-            noise=self.noise,
-            team=self.team,
-            objective=self.settings.objective,
-            form=choose_form(self.signals.sizes, self.signals.dimension),
-        )
+        steps = self._steps()
         self.state = replace(self.state)  # the generator holds the only other reference
         for step in steps:
             began = time.perf_counter()
@@ -182,6 +188,39 @@ class Fit:
             del before  # the next M-step frees the old Σ only if nobody else holds it
             yield record
 
+    def _steps(self) -> Iterator[EmStep]:
+        """The iterations of the chosen model."""
+        settings = self.settings
+        assert settings.epsilon is not None
+        if not settings.is_exact:
+            return map_em(
+                self.signals,
+                self.state,
+                epsilon=settings.epsilon,
+                iterations=settings.iterations,
+                noise=self.noise,
+                team=self.team,
+                objective=settings.objective,
+                form=choose_form(self.signals.sizes, self.signals.dimension),
+            )
+        opinions = None
+        if self.ordinal is not None:
+            variance = float(self.noise.array[0, 0])
+            opinions = Opinions(self.ordinal, self.signals.values, variance)
+        return exact_em(
+            self.signals,
+            self.state,
+            epsilon=settings.epsilon,
+            iterations=settings.iterations,
+            noise=self.noise,
+            team=self.team,
+            prior=prior_of(settings, self.split.train, self.signals.layout),
+            relaxation=settings.relaxation or 1.0,
+            warm=settings.warm or 1,
+            warm_epsilon=paper_epsilon(self.split.train.scale),
+            opinions=opinions,
+        )
+
     def scores(self) -> Scores | None:
         """Scores of the current predictions, None without hold-out."""
         split = self.split
@@ -195,6 +234,7 @@ class Fit:
         return GaussianModel(
             gaussian=self.state.gaussian,
             noise=self.noise,
+            ordinal=self.ordinal,
             layout=self.signals.layout,
             items=self.split.train.items,
             item_info=self.split.train.item_info,
@@ -210,12 +250,15 @@ class Fit:
 
     def _predict(self) -> npt.NDArray[np.float64]:
         """Held-out predictions of the current state."""
-        weights = self.state.weights
+        weights, gaussian = self.state.weights, self.state.gaussian
         if not self.split.n_test:
             return np.zeros(0)
         if self._shown is not self.signals:
-            weights = e_step(self._shown, self.state.gaussian, self.noise, self.team).weights
-        return predict_pairs(self._shown, weights, self.state.gaussian, *self._pairs, self.team)
+            weights = fold_in(self._shown, gaussian, self.noise, self.team, self.ordinal)
+        raw = predict_pairs(self._shown, weights, gaussian, *self._pairs, self.team)
+        if self.ordinal is None:
+            return raw
+        return self.ordinal.decide(raw, opinion_variance(self.noise, self.settings))
 
     def _record(
         self, step: EmStep, before: npt.NDArray[np.float64], began: float

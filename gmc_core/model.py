@@ -21,16 +21,24 @@ import numpy.typing as npt
 import scipy.linalg
 
 from gmc_core.errors import ConfigError, DataError, NumericalError
-from gmc_core.estep import e_step, predict_pairs
+from gmc_core.estep import predict_pairs
+from gmc_core.folding import fold_in
 from gmc_core.gaussian import Gaussian
 from gmc_core.linalg.threads import Team
 from gmc_core.noise import Noise
+from gmc_core.ordinal import Opinions, OrdinalScale
+from gmc_core.priors import opinion_variance
 from gmc_core.ratings import ItemInfo, Ratings, RatingScale, Vocabulary
 from gmc_core.settings import FitSettings
 from gmc_core.signals import Layout, Signals
 
 Floats = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.int64]
+
+
+# The opinions of one user converge geometrically; this is a hundredth of a rating.
+_OPINION_ROUNDS = 100
+_OPINION_CHANGE = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +119,8 @@ class GaussianModel:
 
     ratings : the training ratings; None in a model that only folds in.
     iteration : of MAP-EM, at which (μ, Σ) was taken.
+    ordinal : how ratings are intervals of opinions, which are then what the Gaussian
+        describes; None where it describes the ratings themselves.
     """
 
     gaussian: Gaussian
@@ -126,6 +136,7 @@ class GaussianModel:
     data_sha256: str
     licence: str
     citation: str
+    ordinal: OrdinalScale | None = None
 
     @property
     def folds_in(self) -> bool:
@@ -192,8 +203,12 @@ class GaussianModel:
         needed, local = np.unique(signals, return_inverse=True)
         own = self._signals.take(needed)
         team = Team()
-        weights = e_step(own, self.gaussian, self.noise, team).weights
-        return predict_pairs(own, weights, self.gaussian, local, coordinates, team)
+        weights = fold_in(own, self.gaussian, self.noise, team, self.ordinal)
+        raw = predict_pairs(own, weights, self.gaussian, local, coordinates, team)
+        if self.ordinal is None:
+            return raw
+        variance = opinion_variance(self.noise, self.settings)
+        return self.ordinal.decide(raw, variance)
 
     @cached_property
     def _signals(self) -> Signals:
@@ -242,7 +257,7 @@ class GaussianModel:
             raise NumericalError(
                 "These ratings have a singular covariance under this model; fit with a larger ε."
             ) from None
-        residual = ratings - self.gaussian.mean[items]
+        residual = self._opinions(ratings, items, factor) - self.gaussian.mean[items]
         cross = covariance.rows(items).astype(np.float64)
         whitened = scipy.linalg.solve_triangular(factor, cross, lower=True)
         forward = scipy.linalg.solve_triangular(factor, residual, lower=True)
@@ -258,6 +273,21 @@ class GaussianModel:
             _gaussian=self.gaussian,
             _whitened=whitened,
         )
+
+    def _opinions(self, ratings: Floats, items: Positions, factor: Floats) -> Floats:
+        """What the Gaussian describes of these ratings, given the factor of K."""
+        if self.ordinal is None or not len(items):
+            return ratings
+        opinions = Opinions(self.ordinal, ratings, float(self.noise.array[0, 0]))
+        values = opinions.first_guess
+        for _ in range(_OPINION_ROUNDS):
+            before = values
+            residual = values - self.gaussian.mean[items]
+            weights = scipy.linalg.cho_solve((factor, True), residual)
+            values = opinions.refine(values, weights)
+            if np.abs(values - before).max() < _OPINION_CHANGE:
+                break
+        return values
 
     def posterior_of(self, user_id: object) -> Posterior:
         """The belief about a user of the training data, from their training ratings."""

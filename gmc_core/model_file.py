@@ -18,13 +18,14 @@ from gmc_core.errors import ConfigError, GmcError, ModelFileError
 from gmc_core.gaussian import Gaussian
 from gmc_core.model import GaussianModel
 from gmc_core.noise import FULL, NONE, PER_COORDINATE, SCALAR, Noise
+from gmc_core.ordinal import OrdinalScale
 from gmc_core.ratings import ItemInfo, Ratings, RatingScale, Vocabulary, frozen
 from gmc_core.settings import FitSettings
 from gmc_core.signals import Layout
 from gmc_core.version import package_version
 
 FORMAT = "gaussian matrix completion model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 PATHLIKE = str | os.PathLike[str]
 
 
@@ -114,6 +115,8 @@ def _describe(model: GaussianModel, ratings: Ratings | None) -> tuple[dict[str, 
         assert isinstance(covariance, DenseCovariance)
         arrays["covariance"] = covariance.matrix
         header["covariance"] = {}
+    if model.ordinal is not None:
+        arrays |= {"scale_values": model.ordinal.values, "cuts": model.ordinal.cuts}
     if ratings is not None:
         arrays |= {"indptr": ratings.indptr, "indices": ratings.indices, "values": ratings.values}
         header["ratings"] = {
@@ -195,7 +198,20 @@ def _rebuild(header: dict[str, Any], arrays: Arrays) -> GaussianModel:
         data_sha256=data["sha256"],
         licence=data["licence"],
         citation=data["citation"],
+        ordinal=_ordinal(settings, arrays),
     )
+
+
+def _ordinal(settings: FitSettings, arrays: Arrays) -> OrdinalScale | None:
+    _require((settings.model == "ordinal") == ("cuts" in arrays), "the kind of ratings")
+    if "cuts" not in arrays:
+        return None
+    values, cuts = arrays["scale_values"], arrays["cuts"]
+    _require(values.dtype == cuts.dtype == np.float64, "the type of the cuts")
+    _require(values.ndim == cuts.ndim == 1 and len(values) == len(cuts) + 1 >= 3, "the cuts")
+    rising = np.all(np.diff(values) > 0) and np.all(np.diff(cuts) > 0)
+    _require(bool(rising and np.isfinite(values).all() and np.isfinite(cuts).all()), "the cuts")
+    return OrdinalScale(values, cuts)
 
 
 def _vocabulary(ids: list[str] | None, name: str, kind: str, arrays: Arrays) -> Vocabulary:

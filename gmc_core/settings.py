@@ -11,11 +11,36 @@ from gmc_core.ratings import RatingScale
 from gmc_core.signals import KINDS, SignalKind
 
 Precision = Literal["float64", "float32"]
+ModelKind = Literal["paper", "exact", "ordinal", "mixture"]
+MODEL_KINDS: tuple[ModelKind, ...] = ("paper", "exact", "ordinal", "mixture")
 
 PAPER_EPSILON = 0.3
 PAPER_ITERATIONS = 10
 PAPER_INITIAL = 3.0
 MAX_ITERATIONS = 1000
+MAX_COMPONENTS = 20
+
+# In stars; variances grow with the square of the scale. Chosen on ratings held out
+# inside training sets of MovieLens 1M and of the sample, see docs/beyond.md.
+EXACT_ITERATIONS = 13
+MODEL_DEFAULTS: dict[str, dict[str, Any]] = {
+    "exact": {
+        "epsilon": 0.0,
+        "noise": 0.5,
+        "prior_strength": 200.0,
+        "prior_target": (0.15, 0.0, 0.2),
+        "relaxation": 1.7,
+        "warm": 4,
+    },
+    "mixture": {"components": 2},
+}
+
+
+def paper_epsilon(scale: RatingScale) -> float:
+    """The paper's ε, on other scales than stars the same share of the range."""
+    epsilon = FitSettings().resolved(scale).epsilon
+    assert epsilon is not None
+    return epsilon
 
 
 @dataclass(frozen=True)
@@ -26,23 +51,40 @@ class FitSettings:
         scales, otherwise .3 ((high - low) / 4)², the same share of the range).
     iterations : L ≥ 0; 0 predicts the initial value.
     noise : Σ_w: a variance, or the path of a ``.csv`` of variances or an ``.npy``
-        matrix.
+        matrix; None for the model's default (0, in exact EM half a star², scaled).
     initial : the initial value of unknown entries; None for the scale's default
         (3 on star scales, otherwise the midpoint).
     signals, block : see :class:`gmc_core.signals.Layout`.
     dtype : working precision of Σ and the solves.
     objective : whether to compute the MAP objective at every iteration; it costs a
-        Cholesky factorization of Σ.
+        Cholesky factorization of Σ. For the paper's recipe only.
+    model : "paper", the recipe; "exact", exact EM; "ordinal", exact EM on ordered
+        ratings; "mixture", the recipe with several Gaussians.
+    The others may be None for the model's default, see ``MODEL_DEFAULTS``:
+
+    prior_strength : ν ≥ 0 signals, the weight of the prior of exact EM.
+    prior_target : what Σ is shrunk towards: variance that all items share (11ᵀ), that
+        items of one genre share, and of each item alone (Id).
+    relaxation : 1 ≤ η < 2; each step of exact EM is made η times as long, which takes
+        a third of the iterations at 1.7.
+    warm : iterations of the paper's recipe, without noise, before exact EM; 1 or more.
+    components : K, Gaussians of a mixture.
     """
 
     epsilon: float | None = None
     iterations: int = PAPER_ITERATIONS
-    noise: float | str = 0.0
+    noise: float | str | None = 0.0
     initial: float | None = None
     signals: SignalKind = "rows"
     block: tuple[int, int] = (16, 16)
     dtype: Precision = "float64"
     objective: bool = False
+    model: ModelKind = "paper"
+    prior_strength: float | None = None
+    prior_target: tuple[float, float, float] | None = None
+    relaxation: float | None = None
+    warm: int | None = None
+    components: int | None = None
 
     def __post_init__(self) -> None:
         if self.epsilon is not None and not (self.epsilon >= 0 and math.isfinite(self.epsilon)):
@@ -53,7 +95,9 @@ class FitSettings:
             raise ConfigError(
                 f"The number of iterations must lie in 0..{MAX_ITERATIONS}, not {self.iterations}."
             )
-        if not isinstance(self.noise, str) and not (self.noise >= 0 and math.isfinite(self.noise)):
+        if isinstance(self.noise, float | int) and not (
+            self.noise >= 0 and math.isfinite(self.noise)
+        ):
             raise ConfigError(f"The noise variance must be at least 0, not {self.noise}.")
         if self.initial is not None and not math.isfinite(self.initial):
             raise ConfigError(f"The initial value must be finite, not {self.initial}.")
@@ -62,20 +106,71 @@ class FitSettings:
         if self.dtype not in ("float64", "float32"):
             raise ConfigError(f"The precision is float64 or float32, not {self.dtype!r}.")
         object.__setattr__(self, "block", tuple(self.block))
+        if self.prior_target is not None:
+            object.__setattr__(self, "prior_target", tuple(map(float, self.prior_target)))
+        self._check_model()
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the M-step keeps the posterior covariance."""
+        return self.model in ("exact", "ordinal")
+
+    def _check_model(self) -> None:
+        if self.model not in MODEL_KINDS:
+            raise ConfigError(f"The model is {', '.join(MODEL_KINDS)}, not {self.model!r}.")
+        exact_only = (self.prior_strength, self.prior_target, self.relaxation, self.warm)
+        if not self.is_exact and any(value is not None for value in exact_only):
+            raise ConfigError(
+                "A prior, relaxation and a warm start belong to exact EM; take the model exact "
+                "or ordinal."
+            )
+        strength, target = self.prior_strength, self.prior_target
+        if strength is not None and not (strength >= 0 and math.isfinite(strength)):
+            raise ConfigError(f"A prior's strength is at least 0, not {strength}.")
+        if target is not None and not (
+            len(target) == 3 and all(part >= 0 and math.isfinite(part) for part in target)
+        ):
+            raise ConfigError("The prior's target is three variances of at least 0.")
+        if self.relaxation is not None and not 1 <= self.relaxation < 2:
+            raise ConfigError(f"The relaxation must lie in 1 ≤ η < 2, not {self.relaxation}.")
+        if self.warm is not None and not 1 <= self.warm <= MAX_ITERATIONS:
+            raise ConfigError(f"The warm start takes 1..{MAX_ITERATIONS} iterations.")
+        if self.components is not None and self.model != "mixture":
+            raise ConfigError("Several Gaussians are a mixture; take the model mixture.")
+        if self.components is not None and not 1 <= self.components <= MAX_COMPONENTS:
+            raise ConfigError(f"A mixture has 1..{MAX_COMPONENTS} Gaussians.")
+        if self.model == "ordinal" and (isinstance(self.noise, str) or self.noise == 0):
+            raise ConfigError(
+                "Ordered ratings need one noise variance above 0, the spread of an opinion."
+            )
+        if self.objective and self.model != "paper":
+            raise ConfigError("The paper's MAP objective belongs to the model paper.")
 
     def resolved(self, scale: RatingScale) -> FitSettings:
         """The same with the scale's defaults filled in."""
-        epsilon, initial = self.epsilon, self.initial
-        if epsilon is None:
-            spread = (scale.high - scale.low) / 4
-            epsilon = PAPER_EPSILON if scale.is_stars else PAPER_EPSILON * spread**2
-        if initial is None:
-            initial = PAPER_INITIAL if scale.is_stars else scale.midpoint
-        return replace(self, epsilon=float(epsilon), initial=float(initial))
+        unit = 1.0 if scale.is_stars else ((scale.high - scale.low) / 4) ** 2
+        defaults: dict[str, Any] = {
+            "epsilon": PAPER_EPSILON * unit,
+            "initial": PAPER_INITIAL if scale.is_stars else scale.midpoint,
+            "noise": 0.0,
+        }
+        if self.is_exact:
+            defaults |= MODEL_DEFAULTS["exact"]
+            defaults["noise"] *= unit
+            defaults["prior_target"] = tuple(part * unit for part in defaults["prior_target"])
+        elif self.model == "mixture":
+            defaults |= MODEL_DEFAULTS["mixture"]
+        missing = {name: value for name, value in defaults.items() if getattr(self, name) is None}
+        known = {name: float(v) for name in ("epsilon", "initial") if (v := getattr(self, name))}
+        return replace(self, **{**known, **missing})
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON; :meth:`from_dict` is the way back."""
-        return {**asdict(self), "block": list(self.block)}
+        return {
+            **asdict(self),
+            "block": list(self.block),
+            "prior_target": self.prior_target and list(self.prior_target),
+        }
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> FitSettings:
@@ -83,4 +178,9 @@ class FitSettings:
         unknown = set(values) - set(cls.__dataclass_fields__)
         if unknown:
             raise ConfigError(f"Unknown settings: {', '.join(sorted(unknown))}.")
-        return cls(**{**values, "block": tuple(values.get("block", (16, 16)))})
+        tuples: dict[str, Any] = {
+            name: tuple(values[name])
+            for name in ("block", "prior_target")
+            if values.get(name) is not None
+        }
+        return cls(**{**values, **tuples})

@@ -73,7 +73,9 @@ ALLOWED = {
     "mstep": {"errors", "linalg", "covariance", "gaussian", "signals", "estep"},
     "exact": {
         "errors", "linalg", "covariance", "gaussian", "noise", "signals", "estep", "mstep", "em",
+        "ordinal",
     },
+    "ordinal": {"errors"},
     "em": {
         "errors", "linalg", "covariance", "gaussian", "noise", "signals", "estep", "mstep",
     },

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Collection
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gmc_core.cli.reading import add_reading_arguments, reading_from_arguments
-from gmc_core.cli.values import block, noise, number, whole
+from gmc_core.cli.values import block, noise, number, three_numbers, whole
 from gmc_core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ __all__ = [
 
 PROTOCOLS = ("weak", "strong", "none")
 SIGNALS = ("rows", "columns", "blocks")
+MODELS = ("paper", "exact", "ordinal", "mixture")
 
 
 def add_experiment_arguments(
@@ -97,27 +99,34 @@ def add_experiment_arguments(
     model = parser.add_argument_group("model")
     add(
         model,
+        "--model",
+        choices=MODELS,
+        default="paper",
+        help="paper: the recipe (default); exact: exact EM with a prior; ordinal: the same on "
+        "ordered ratings; mixture: several Gaussians. Sets the defaults of the options below",
+    )
+    add(
+        model,
         "--epsilon",
         type=number,
         metavar="E",
-        help="added to the covariance's diagonal (default: 0.3, scaled to the rating scale)",
+        help="added to the covariance's diagonal (default: 0.3, scaled to the rating scale; exact "
+        "and ordinal: 0)",
     )
     add(
         model,
         "--iterations",
         type=whole,
-        default=10,
         metavar="L",
-        help="of MAP-EM; 0 predicts the initial value (default: 10)",
+        help="of MAP-EM; 0 predicts the initial value (default: 10; exact and ordinal: 13)",
     )
     add(
         model,
         "--noise",
         type=noise,
-        default=0.0,
         metavar="VARIANCE|FILE",
         help="noise of a rating: a variance, a .csv of item,variance lines, or an .npy matrix "
-        "(default: 0)",
+        "(default: 0; exact and ordinal: 0.5, scaled)",
     )
     add(
         model,
@@ -147,6 +156,36 @@ def add_experiment_arguments(
         action="store_true",
         help="also compute the paper's MAP objective at every iteration (slower)",
     )
+    add(
+        model,
+        "--prior-strength",
+        type=number,
+        metavar="NU",
+        help="weight of the prior of exact EM, in users (default: 200)",
+    )
+    add(
+        model,
+        "--prior-target",
+        type=three_numbers,
+        metavar="O,G,I",
+        help="what it shrinks to: variance shared by all items, by a genre, and an item's own "
+        "(default: 0.15,0,0.2, scaled)",
+    )
+    add(
+        model,
+        "--relaxation",
+        type=number,
+        metavar="ETA",
+        help="length of the steps of exact EM, 1 up to 2 (default: 1.7)",
+    )
+    add(
+        model,
+        "--warm",
+        type=whole,
+        metavar="L",
+        help="iterations of the paper's recipe before exact EM (default: 4)",
+    )
+    add(model, "--components", type=whole, metavar="K", help="of a mixture (default: 2)")
     add_reading_arguments(parser)
 
 
@@ -186,7 +225,7 @@ def config_from_arguments(args: argparse.Namespace, **fit: Any) -> ExperimentCon
     """
     from gmc_core.experiment import ExperimentConfig
     from gmc_core.filters import Filter
-    from gmc_core.settings import FitSettings
+    from gmc_core.models import settings_for
 
     pair = args.train is not None or args.test is not None
     if pair:
@@ -199,14 +238,17 @@ def config_from_arguments(args: argparse.Namespace, **fit: Any) -> ExperimentCon
         if getattr(args, name) is not None
     }
     settings: dict[str, Any] = {
-        "epsilon": getattr(args, "epsilon", None),
-        "iterations": getattr(args, "iterations", 10),
-        "noise": getattr(args, "noise", 0.0),
         "initial": getattr(args, "init", None),
         "signals": args.signals,
         "dtype": args.dtype,
         "objective": args.objective,
     }
+    for name in (
+        "epsilon", "iterations", "noise", "prior_strength", "prior_target", "relaxation", "warm",
+        "components",
+    ):  # fmt: skip
+        if getattr(args, name, None) is not None:
+            settings[name] = getattr(args, name)
     if args.block is not None:
         settings["block"] = args.block
     return ExperimentConfig(
@@ -220,7 +262,7 @@ def config_from_arguments(args: argparse.Namespace, **fit: Any) -> ExperimentCon
         strong_users=args.strong_users,
         seed=args.seed,
         repetitions=args.repetitions,
-        fit=FitSettings(**{**settings, **fit}),
+        fit=replace(settings_for(args.model), **{**settings, **fit}),
     )
 
 

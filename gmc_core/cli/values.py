@@ -37,3 +37,12 @@ def block(text: str) -> tuple[int, int]:
     if not (height.isdecimal() and width.isdecimal() and int(height) and int(width)):
         raise argparse.ArgumentTypeError(f"{text!r} is no HEIGHTxWIDTH such as 16x16")
     return int(height), int(width)
+
+
+def three_numbers(text: str) -> tuple[float, float, float]:
+    """Three numbers with commas between them."""
+    parts = text.split(",")
+    if len(parts) != 3:
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of three numbers such as 0.15,0,0.2")
+    first, second, third = (number(part) for part in parts)
+    return first, second, third

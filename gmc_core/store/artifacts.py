@@ -46,6 +46,8 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     state = checkpoint.state
     covariance = state.gaussian.covariance
     arrays: dict[str, Any] = {"mean": state.gaussian.mean, "weights": state.weights}
+    if state.values is not None:
+        arrays["values"] = state.values
     about: dict[str, Any] = {
         "key": checkpoint.key,
         "repetition": checkpoint.repetition,
@@ -74,7 +76,8 @@ def load_checkpoint(folder: Path, key: str) -> Checkpoint | None:
                 else DenseCovariance(file["matrix"])
             )
             gaussian = Gaussian(file["mean"], covariance)
-            state = EmState(about["iteration"], gaussian, file["weights"])
+            values = file.get("values")
+            state = EmState(about["iteration"], gaussian, file["weights"], values)
             records = tuple(IterationRecord.from_dict(values) for values in about["records"])
             return Checkpoint(key, about["repetition"], records, state)
     except FileNotFoundError:

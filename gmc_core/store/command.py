@@ -7,7 +7,7 @@ from typing import Any
 
 from gmc_core.experiment import ExperimentConfig
 from gmc_core.filters import Filter
-from gmc_core.settings import FitSettings
+from gmc_core.models import settings_for
 from gmc_core.store.run import Run
 
 PROGRAM = "python -m gmc_core"
@@ -56,17 +56,25 @@ def arguments_of(config: ExperimentConfig, *, sweep: bool = False) -> list[str]:
         add("--max-items", config.filter.max_items)
         add("--weak-users", config.weak_users)
         add("--strong-users", config.strong_users)
+    model = settings_for(config.fit.model)
+    add("--model", config.fit.model, "paper")
     if not sweep:
         add("--seed", config.seed, 0)
         add("--repetitions", config.repetitions, 1)
         add("--epsilon", config.fit.epsilon)
-        add("--iterations", config.fit.iterations, FitSettings().iterations)
-    add("--noise", config.fit.noise, 0.0)
+        add("--iterations", config.fit.iterations, model.iterations)
+    add("--noise", config.fit.noise, model.noise)
     add("--init", config.fit.initial)
     add("--signals", config.fit.signals, "rows")
     if config.fit.signals == "blocks":
         add("--block", "x".join(map(str, config.fit.block)))
     add("--dtype", config.fit.dtype, "float64")
+    add("--prior-strength", config.fit.prior_strength)
+    if config.fit.prior_target is not None:
+        add("--prior-target", _joined(list(config.fit.prior_target)))
+    add("--relaxation", config.fit.relaxation)
+    add("--warm", config.fit.warm)
+    add("--components", config.fit.components)
     if config.fit.objective:
         given.append("--objective")
     return given + _reading(config.reading)

@@ -1,0 +1,139 @@
+"""Ordered ratings: a rating is the interval of a continuous opinion that it falls into.
+
+A user's opinion of an item is z = f + e with f from the Gaussian and e ~ N(0, σ²), and
+the rating is the v-th value of the scale where c_{v-1} < z ≤ c_v (ordered probit). The
+steps between two values need not be equal, and an opinion beyond the last cut is no
+error. EM keeps the form that it has for numbers: the opinions are filled in by their
+expectation z̄ = E[z | f̃, rating], a truncated Gaussian, and take the place of y
+(mean-field, as in Albert and Chib's augmentation).
+
+f̃ at the observed places costs nothing: with the weights a = K⁻¹ (z̄ - μ) it is
+z̄ - σ² a.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import log_ndtr, ndtri
+
+from gmc_core.errors import ConfigError
+
+Floats = npt.NDArray[np.float64]
+
+MAX_VALUES = 50
+# Half of the distance between neighbouring values, less a rounding error: inside it a
+# number is projected to the value it is near.
+_NEAR = 0.499
+
+
+@dataclass(frozen=True, eq=False)
+class OrdinalScale:
+    """The values of a rating scale that occur, and the cuts between them.
+
+    values : (V,) rising. cuts : (V - 1,) rising; the first and the last are the
+        midpoints between the values beside them, which fixes location and unit of
+        the opinions.
+    """
+
+    values: Floats
+    cuts: Floats
+
+    @classmethod
+    def of(cls, ratings: npt.ArrayLike) -> OrdinalScale:
+        """Cuts at which a Gaussian would give the values as often as they occur.
+
+        Raises
+        ------
+        ConfigError
+            If there are fewer than 3 or more than ``MAX_VALUES`` different ratings.
+        """
+        values, counts = np.unique(np.asarray(ratings, dtype=np.float64), return_counts=True)
+        if not 3 <= len(values) <= MAX_VALUES:
+            raise ConfigError(
+                f"Ordered ratings need 3 to {MAX_VALUES} different values, and these have "
+                f"{len(values)}. Take the model exact, which reads ratings as numbers."
+            )
+        scores = ndtri(np.cumsum(counts[:-1]) / counts.sum())
+        first, last = (values[:2].mean(), values[-2:].mean())
+        cuts = first + (scores - scores[0]) * (last - first) / (scores[-1] - scores[0])
+        return cls(values, cuts)
+
+    def bounds(self, ratings: npt.ArrayLike) -> tuple[Floats, Floats]:
+        """The interval (low, high] of each rating's opinion; ± infinity at the ends.
+
+        A rating that did not occur gets the interval of the nearest that did.
+        """
+        middles = (self.values[1:] + self.values[:-1]) / 2
+        place = np.searchsorted(middles, np.asarray(ratings, dtype=np.float64))
+        edges = np.concatenate([[-np.inf], self.cuts, [np.inf]])
+        return edges[place], edges[place + 1]
+
+    def first_guess(self, ratings: npt.ArrayLike) -> Floats:
+        """Opinions before anything is known of f: truncated around the scale's middle."""
+        low, high = self.bounds(ratings)
+        middle = np.full(len(low), (self.cuts[0] + self.cuts[-1]) / 2)
+        return truncated_mean(middle, low, high, (self.cuts[-1] - self.cuts[0]) / 3)
+
+    def decide(self, opinions: npt.ArrayLike, variance: float) -> Floats:
+        """Ratings predicted from f̃: the median decision, as near to the mean as it goes.
+
+        The value with the smallest expected absolute error is the median of the
+        predictive distribution, the value in whose interval f̃ lies; the one with the
+        smallest squared error is its mean. What is returned is the mean, moved into
+        the range that is projected to the median where it lies outside.
+
+        variance : of an opinion around f̃. The median does not depend on it, the mean
+            hardly does.
+        """
+        f = np.asarray(opinions, dtype=np.float64)
+        median = self.values[np.searchsorted(self.cuts, f)]
+        mean = self.probabilities(f, variance) @ self.values
+        place = np.searchsorted(self.values, median)
+        gaps = np.diff(self.values)
+        below = np.concatenate([[np.inf], gaps])[place] * _NEAR
+        above = np.concatenate([gaps, [np.inf]])[place] * _NEAR
+        return np.clip(mean, median - below, median + above)
+
+    def probabilities(self, opinions: Floats, variance: float | Floats) -> Floats:
+        """(n, V) probability of each value for opinions N(f̃, variance)."""
+        sd = np.sqrt(np.broadcast_to(variance, opinions.shape))[:, None]
+        edges = np.exp(log_ndtr((self.cuts[None, :] - opinions[:, None]) / sd))
+        ends = np.zeros((len(opinions), 1)), np.ones((len(opinions), 1))
+        return np.asarray(np.diff(np.hstack([ends[0], edges, ends[1]])))
+
+
+class Opinions:
+    """The opinions behind given ratings, and how EM refines them.
+
+    Parameters
+    ----------
+    scale : the cuts. ratings : (nnz,) the observed ratings.
+    noise : σ² > 0, the variance of an opinion around f.
+    """
+
+    def __init__(self, scale: OrdinalScale, ratings: npt.ArrayLike, noise: float) -> None:
+        self._low, self._high = scale.bounds(ratings)
+        self._noise = noise
+        self.first_guess: Floats = scale.first_guess(ratings)
+
+    def refine(self, values: Floats, weights: npt.NDArray[np.floating]) -> Floats:
+        """New opinions from the weights a = K⁻¹ (values - μ): z̄ = E[z | f̃, rating]."""
+        f = values - self._noise * weights.astype(np.float64)
+        return truncated_mean(f, self._low, self._high, float(np.sqrt(self._noise)))
+
+
+def truncated_mean(mean: Floats, low: Floats, high: Floats, sd: float) -> Floats:
+    """E[z | low < z < high] for z ~ N(mean, sd²), far out in the tails as well."""
+    a, b = (low - mean) / sd, (high - mean) / sd
+    # In the upper tail, mirrored: there differences of probabilities keep their digits.
+    mirror = a > -b
+    a, b = np.where(mirror, -b, a), np.where(mirror, -a, b)
+    log_a, log_b = log_ndtr(a), log_ndtr(b)
+    log_mass = log_b + np.log1p(-np.exp(np.minimum(log_a - log_b, -1e-300)))
+    norm = 0.5 * np.log(2 * np.pi)
+    shift = np.exp(-0.5 * a**2 - norm - log_mass) - np.exp(-0.5 * b**2 - norm - log_mass)
+    result = mean + sd * np.where(mirror, -shift, shift)
+    return np.clip(result, low, high)

@@ -15,7 +15,7 @@ from gmc_core.errors import DataError
 from gmc_core.ratings import RatingScale
 from gmc_core.store import comparisons
 
-SUGGESTED = ("paper", "mf", "knn", "bias")
+SUGGESTED = ("paper", "exact", "mf", "knn", "bias")
 MOST_SPLITS = 20
 
 

@@ -380,3 +380,36 @@ def test_installed_packages_predict(name):
     predicted = PeerMethod(name, PEERS[name]).predict(split, ONE)
     worst = score(np.full(split.n_test, 3.0), split.test_values, STARS)
     assert score(predicted, split.test_values, STARS).nmae < worst.nmae
+
+
+# Models with other settings ----------------------------------------------------------------
+
+
+def test_a_models_name_may_carry_settings():
+    scale = RatingScale(1, 5)
+    method = method_named("paper:epsilon=1:iterations=5:dtype=float32", scale)
+    assert isinstance(method, GaussianMethod)
+    wanted = FitSettings(epsilon=1, iterations=5, dtype="float32").resolved(scale)
+    assert method.settings == wanted
+    assert method.label.endswith("(epsilon=1, iterations=5, dtype=float32)")
+    assert method.identity != method_named("paper", scale).identity
+    # What a model's default means on this scale is part of what the predictions depend on.
+    assert (
+        method_named("paper", scale).identity != method_named("paper", RatingScale(0, 100)).identity
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("paper:epsilon", "is no SETTING=VALUE"),
+        ("paper:nonesuch=3", "settings are epsilon"),
+        ("paper:model=exact", "is no SETTING=VALUE"),
+        ("paper:epsilon=-1", "at least 0"),
+        ("paper:epsilon=much", "wrong kind"),
+        ("paper:iterations=2.5", "whole"),
+    ],
+)
+def test_settings_that_are_none_are_refused(name, complaint):
+    with pytest.raises(ConfigError, match=complaint):
+        method_named(name, RatingScale(1, 5))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\
   gmc compare --data sample --seeds 0..9
   gmc compare --data ml-1m --seeds 0..4 --methods paper,knn,mf,bias --markdown table.md
+  gmc compare --data sample --methods exact,paper,paper:epsilon=1 --reference paper
   gmc compare --data ml-1m --protocol strong --methods paper,myfm-mf \\
       --peer-python peers/bin/python
 """
@@ -31,7 +32,7 @@ MOST_SEEDS = 1000
 # What the methods themselves decide.
 FIT_ARGUMENTS = (
     "seed", "repetitions", "model", "epsilon", "iterations", "noise", "init", "signals", "block",
-    "dtype", "objective",
+    "dtype", "objective", "prior_strength", "prior_target", "relaxation", "warm", "components",
 )  # fmt: skip
 
 
@@ -50,8 +51,9 @@ def seeds(text: str) -> tuple[int, ...]:
 
 
 def names(text: str) -> tuple[str, ...]:
-    """Names with commas between, without repetition."""
-    return tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    """Names with commas between, but not inside brackets, without repetition."""
+    parts = re.split(r",(?![^\[]*\])", text)
+    return tuple(dict.fromkeys(part.strip() for part in parts if part.strip()))
 
 
 def add_parser(commands: Any) -> None:
@@ -70,7 +72,8 @@ def add_parser(commands: Any) -> None:
         type=names,
         default=DEFAULT_METHODS,
         metavar="NAME,NAME,…",
-        help=f"(default: {','.join(DEFAULT_METHODS)}; --list shows all)",
+        help=f"(default: {','.join(DEFAULT_METHODS)}; --list shows all; a model may have other "
+        "settings, as in paper:epsilon=1:iterations=5)",
     )
     group.add_argument("--list", action="store_true", help="show the methods and leave")
     group.add_argument(
@@ -102,8 +105,8 @@ def add_parser(commands: Any) -> None:
     output.add_argument("--json", metavar="FILE", help="write the figures ('-' for stdout)")
     output.add_argument("--markdown", metavar="FILE", help="write the table as Markdown")
     parser.set_defaults(
-        run=run, seed=0, repetitions=1, signals="rows", block=None, dtype="float64",
-        objective=False,
+        run=run, seed=0, repetitions=1, model="paper", signals="rows", block=None,
+        dtype="float64", objective=False,
     )  # fmt: skip
 
 

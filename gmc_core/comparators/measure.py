@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import gc
 import threading
 import time
 from collections.abc import Iterator
@@ -90,7 +89,6 @@ def _memory() -> Iterator[list[int]]:
     """The most memory, beyond that at the start, seen by looking often."""
     process = psutil.Process()
     # What the method before has freed but the allocator kept would hide a part.
-    gc.collect()
     with suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
     start = process.memory_info().rss

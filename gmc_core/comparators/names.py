@@ -1,8 +1,15 @@
-"""All methods by name, as the command line and the dashboard offer them."""
+"""All methods by name, as the command line and the dashboard offer them.
+
+A name of :data:`gmc_core.models.MODELS` may be followed by settings that differ from the
+model's, such as ``paper:epsilon=1:iterations=5``.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 from gmc_core.comparators.factorisation import MatrixFactorisation
 from gmc_core.comparators.gaussian import GaussianMethod
@@ -10,6 +17,7 @@ from gmc_core.comparators.method import BASELINES, Method
 from gmc_core.comparators.peers import ENVIRONMENT, PEER_LABELS, PeerMethod
 from gmc_core.comparators.proximity import ItemProximity
 from gmc_core.errors import ConfigError
+from gmc_core.models import MODELS, settings_for
 from gmc_core.ratings import RatingScale
 from gmc_core.settings import FitSettings
 
@@ -17,8 +25,6 @@ COMPARATORS: dict[str, Method] = {
     **BASELINES,
     **{method.name: method for method in (ItemProximity(), MatrixFactorisation())},
 }
-PAPER = "paper"
-MODELS = {PAPER: "Gaussian, the paper's recipe"}
 
 
 def available(peers: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -27,7 +33,7 @@ def available(peers: Mapping[str, str] | None = None) -> dict[str, str]:
     peers : of :func:`gmc_core.comparators.peers.installed_peers`.
     """
     return {
-        **MODELS,
+        **{name: _label(name) for name in MODELS},
         **{name: method.label for name, method in COMPARATORS.items()},
         **{name: PEER_LABELS[name] for name in peers or {}},
     }
@@ -38,18 +44,19 @@ def method_named(name: str, scale: RatingScale, peers: Mapping[str, str] | None 
 
     Parameters
     ----------
+    name : of :func:`available`; a model's with settings after colons.
     scale : of the ratings; some settings depend on it.
     peers : name → interpreter, of :func:`gmc_core.comparators.peers.installed_peers`.
 
     Raises
     ------
     ConfigError
-        If there is no such method, or it is a package's that is not installed.
+        If there is no such method or setting, or it is a package's that is not installed.
     """
     if name in COMPARATORS:
         return COMPARATORS[name]
-    if name in MODELS:
-        return GaussianMethod(name, FitSettings(), MODELS[name])
+    if name.partition(":")[0] in MODELS:
+        return _model(name, scale)
     if name in (peers or {}):
         assert peers is not None
         return PeerMethod(name, peers[name])
@@ -62,3 +69,33 @@ def method_named(name: str, scale: RatingScale, peers: Mapping[str, str] | None 
         f"There is no method {name!r}; there are {', '.join(available())}, and with other "
         f"packages {', '.join(PEER_LABELS)}."
     )
+
+
+def _label(name: str) -> str:
+    """A model's label, told from the comparators'."""
+    return f"Gaussian: {MODELS[name].label[0].lower()}{MODELS[name].label[1:]}"
+
+
+def _model(name: str, scale: RatingScale) -> GaussianMethod:
+    """A model with the settings that its name tells, resolved for the scale."""
+    base, *parts = name.split(":")
+    changes: dict[str, Any] = {}
+    for part in parts:
+        field, equals, text = part.partition("=")
+        if not equals or field not in FitSettings.__dataclass_fields__ or field == "model":
+            known = ", ".join(key for key in FitSettings.__dataclass_fields__ if key != "model")
+            raise ConfigError(
+                f"{part!r} in the method {name!r} is no SETTING=VALUE; settings are {known}."
+            )
+        try:
+            changes[field] = json.loads(text)
+        except ValueError:
+            changes[field] = text
+    try:
+        settings = replace(settings_for(base), **changes).resolved(scale)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(
+            f"A setting in the method {name!r} has a value of the wrong kind ({error})."
+        ) from error
+    told = f" ({', '.join(parts)})" if parts else ""
+    return GaussianMethod(name, settings, _label(base) + told)

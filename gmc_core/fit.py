@@ -24,12 +24,21 @@ from gmc_core.exact import exact_em
 from gmc_core.folding import fold_in
 from gmc_core.linalg.threads import Team
 from gmc_core.metrics import Scores, score
+from gmc_core.mixture import (
+    MixtureState,
+    initial_mixture,
+    mixture_e_step,
+    mixture_em,
+    predict_mixture,
+)
+from gmc_core.mixture_model import MixtureModel
+from gmc_core.mixture_start import user_groups
 from gmc_core.model import GaussianModel
 from gmc_core.mstep import choose_form
 from gmc_core.noise import Noise
 from gmc_core.noise_files import load_noise
 from gmc_core.ordinal import Opinions, OrdinalScale
-from gmc_core.priors import opinion_variance, prior_of
+from gmc_core.priors import genre_matrix, opinion_variance, prior_of
 from gmc_core.settings import FitSettings, paper_epsilon
 from gmc_core.signals import Layout, Signals
 from gmc_core.splits import Split
@@ -102,6 +111,8 @@ class Fit:
     ----------
     state : the last finished iteration; stays usable after a cancel or an error.
     predictions : (n_test,) of ``state``, unprojected.
+    shown_signals, pairs : what is known of the test users, and (signal, coordinate)
+        of each held-out rating.
     """
 
     def __init__(
@@ -134,6 +145,7 @@ class Fit:
             threads=self.team.size,
             objective=self.settings.objective,
             exact=self.settings.is_exact,
+            components=self._components,
         )
         check_memory(self.cost, memory_limit)
         noise = self.settings.noise
@@ -142,11 +154,11 @@ class Fit:
         self.ordinal: OrdinalScale | None = None
         if self.settings.model == "ordinal":
             self.ordinal = OrdinalScale.of(train.values)
-        self._shown = self.signals
+        self.shown_signals = self.signals
         if split.shown is not None:
             rows = replace(layout, users=split.shown.n_users)
-            self._shown = Signals.of(split.shown, rows)
-        self._pairs = self._shown.layout.locate(split.test_users, split.test_items)
+            self.shown_signals = Signals.of(split.shown, rows)
+        self.pairs = self.shown_signals.layout.locate(split.test_users, split.test_items)
         assert self.settings.initial is not None
         self.state = start or self._initial_state()
         self.predictions = self._predict()
@@ -157,7 +169,16 @@ class Fit:
         if self.ordinal is not None:
             guess = self.ordinal.first_guess(signals.values)
             signals = replace(signals, values=guess)
+        if self._components > 1:
+            kinds = genre_matrix(self.split.train) if signals.layout.kind == "rows" else None
+            groups = user_groups(signals, self._components, kinds)
+            return initial_mixture(signals, groups, self.settings.initial, self.settings.dtype)
         return initial_state(signals, self.settings.initial, self.settings.dtype)
+
+    @property
+    def _components(self) -> int:
+        """K; a mixture of one Gaussian is the plain recipe."""
+        return self.settings.components or 1
 
     def records(self) -> Iterator[IterationRecord]:
         """Run the remaining iterations, one record each.
@@ -192,6 +213,15 @@ class Fit:
         """The iterations of the chosen model."""
         settings = self.settings
         assert settings.epsilon is not None
+        if isinstance(self.state, MixtureState):
+            return mixture_em(
+                self.signals,
+                self.state,
+                epsilon=settings.epsilon,
+                iterations=settings.iterations,
+                noise=self.noise,
+                team=self.team,
+            )
         if not settings.is_exact:
             return map_em(
                 self.signals,
@@ -231,7 +261,7 @@ class Fit:
 
     def model(self) -> GaussianModel:
         """The model of the current state, with the training ratings."""
-        return GaussianModel(
+        described: dict[str, Any] = dict(
             gaussian=self.state.gaussian,
             noise=self.noise,
             ordinal=self.ordinal,
@@ -247,18 +277,31 @@ class Fit:
             licence=self.split.train.licence,
             citation=self.split.train.citation,
         )
+        if isinstance(self.state, MixtureState):
+            return MixtureModel(**described, mixture=self.state.mixture)
+        return GaussianModel(**described)
 
     def _predict(self) -> npt.NDArray[np.float64]:
         """Held-out predictions of the current state."""
         weights, gaussian = self.state.weights, self.state.gaussian
         if not self.split.n_test:
             return np.zeros(0)
-        if self._shown is not self.signals:
-            weights = fold_in(self._shown, gaussian, self.noise, self.team, self.ordinal)
-        raw = predict_pairs(self._shown, weights, gaussian, *self._pairs, self.team)
+        if isinstance(self.state, MixtureState):
+            return self._predict_mixture(self.state)
+        if self.shown_signals is not self.signals:
+            weights = fold_in(self.shown_signals, gaussian, self.noise, self.team, self.ordinal)
+        raw = predict_pairs(self.shown_signals, weights, gaussian, *self.pairs, self.team)
         if self.ordinal is None:
             return raw
         return self.ordinal.decide(raw, opinion_variance(self.noise, self.settings))
+
+    def _predict_mixture(self, state: MixtureState) -> npt.NDArray[np.float64]:
+        shown, mixture = self.shown_signals, state.mixture
+        weights, responsibilities = state.weights, state.responsibilities
+        if shown is not self.signals:
+            found = mixture_e_step(shown, mixture, self.noise, self.team)
+            weights, responsibilities = found.weights, found.responsibilities
+        return predict_mixture(shown, weights, responsibilities, mixture, *self.pairs, self.team)
 
     def _record(
         self, step: EmStep, before: npt.NDArray[np.float64], began: float

@@ -311,7 +311,7 @@ FORMAT = "gaussian matrix completion model"
 
 
 def test_newer_version(saved):
-    tampered(saved, lambda header, _: header.update(format_version=2, package_version="9.9"))
+    tampered(saved, lambda header, _: header.update(format_version=3, package_version="9.9"))
     refused(saved, r"newer version of this program \(9.9\)")
 
 

@@ -31,6 +31,7 @@ MODULES = (
     "gmc_core.cli.complete",
     "gmc_core.cli.recommend",
     "gmc_core.cli.reproduce",
+    "gmc_core.cli.auto",
     "gmc_core.cli.sweep",
     "gmc_core.cli.compare",
     "gmc_core.cli.runs",

@@ -1,0 +1,113 @@
+"""``gmc auto``: choose the settings on held-out training ratings, then fit."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from typing import Any
+
+from gmc_core.cli.arguments import (
+    add_experiment_arguments,
+    add_resource_arguments,
+    config_from_arguments,
+    memory_limit_from_arguments,
+    number,
+)
+from gmc_core.cli.output import check_output, duration, note, write_json
+from gmc_core.cli.parser import add_command
+
+EXAMPLES = """\
+  gmc auto --data sample
+  gmc auto --data my-ratings.csv --protocol none --model-out my.npz
+  gmc auto --data ml-1m --seconds 300 --repetitions 3 --json auto.json
+"""
+_CHOSEN = (
+    "model", "epsilon", "iterations", "noise", "prior_strength", "prior_target", "relaxation",
+    "warm", "components", "init", "signals", "block", "objective",
+)  # fmt: skip
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command ``auto``."""
+    parser = add_command(
+        commands,
+        "auto",
+        help="choose model and settings on held-out training ratings, then fit",
+        description="Choose model, epsilon, noise, prior and number of iterations on ratings held "
+        "out inside\nthe training set, say what was chosen and why, then fit with that. The test "
+        "ratings play no part.",
+        examples=EXAMPLES,
+    )
+    parser.add_argument(
+        "--seconds",
+        type=number,
+        default=60.0,
+        metavar="S",
+        help="time to choose in, for each repetition (default: 60)",
+    )
+    add_experiment_arguments(parser, skip=_CHOSEN)
+    add_resource_arguments(parser)
+    output = parser.add_argument_group("output")
+    output.add_argument("--json", metavar="FILE", help="write the result as JSON ('-' for stdout)")
+    output.add_argument("--model-out", metavar="FILE", help="save the model of the last repetition")
+    parser.set_defaults(run=run, model="paper", signals="rows", block=None, objective=False)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Choose and fit, once for every repetition."""
+    config = config_from_arguments(args)
+    check_output(args.json, "--json")
+    check_output(args.model_out, "--model-out")
+    from gmc_core.auto import Trial, choose
+    from gmc_core.cli.data import DownloadBar
+    from gmc_core.experiment import finish, make_split, pooled_scores, prepare
+    from gmc_core.fit import Fit
+    from gmc_core.linalg.threads import Team
+    from gmc_core.model_file import save_model
+
+    team, limit = Team(args.threads), memory_limit_from_arguments(args)
+    prepared = prepare(config, progress=DownloadBar())
+    results, chosen = [], []
+    fit: Fit | None = None
+
+    def tell(trial: Trial) -> None:
+        note(
+            f"  {trial.nmae:.4f}  {trial.label} (L = {trial.iterations}, {duration(trial.seconds)})"
+        )
+
+    for seed in config.seeds:
+        split = make_split(config, prepared, seed)
+        note(f"Choosing on training ratings of seed {seed}:")
+        choice = choose(
+            split.train,
+            seconds=args.seconds,
+            seed=seed,
+            dtype=config.fit.dtype,
+            team=team,
+            on_trial=tell,
+        )
+        for line in (choice.reason, *choice.notes):
+            note(line)
+        fit = None  # frees the last covariance
+        fit = Fit(split, choice.settings, team=team, memory_limit=limit)
+        records = list(fit.records())
+        results.append(finish(fit, records))
+        chosen.append(choice)
+        scores = results[-1].scores
+        if scores is not None:
+            print(f"seed {seed}: NMAE {scores.nmae:.4f} ± {scores.nmae_se:.4f}", flush=True)
+    pooled = pooled_scores(results, prepared.ratings.scale)
+    if pooled is not None and len(results) > 1:
+        print(f"all: NMAE {pooled.nmae:.4f} ± {pooled.nmae_se:.4f}")
+    if args.json is not None:
+        content = {
+            "config": replace(config, fit=chosen[-1].settings).as_dict(),
+            "choices": [choice.as_dict() for choice in chosen],
+            "repetitions": [result.as_dict() for result in results],
+            "summary": pooled and pooled.as_dict(),
+        }
+        write_json(args.json, content)
+    if args.model_out is not None:
+        assert fit is not None
+        save_model(fit.model(), args.model_out)
+    return 0

@@ -1,0 +1,127 @@
+"""Prediction intervals that hold what they promise.
+
+The model's posterior gives every prediction a standard deviation; how many of them an
+interval needs is learned on ratings held out inside the training set (split conformal
+prediction, Vovk et al. 2005; Lei et al. 2018): the interval of level p is as wide as
+covers a share p of those.
+
+For ordered ratings the interval is one of opinions, and a rating is covered when its
+own interval of opinions touches it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg
+
+from gmc_core.auto import hold_out
+from gmc_core.errors import ConfigError, NumericalError
+from gmc_core.estep import predict_pairs
+from gmc_core.fit import Fit
+from gmc_core.folding import fold_in
+from gmc_core.gaussian import Gaussian
+from gmc_core.linalg.threads import Team
+from gmc_core.noise import Noise
+from gmc_core.ordinal import OrdinalScale
+from gmc_core.ratings import Ratings
+from gmc_core.settings import FitSettings
+from gmc_core.signals import Signals
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """Centre and standard deviation of each held-out prediction, of a rating or opinion."""
+
+    centre: Floats
+    sd: Floats
+
+
+def spread(fit: Fit) -> Spread:
+    """Of the held-out pairs of a fit; one factorization for each of their users."""
+    signals, pairs = fit.shown_signals, fit.pairs
+    weights = fit.state.weights
+    if fit.split.shown is not None:
+        weights = fold_in(signals, fit.state.gaussian, fit.noise, fit.team, fit.ordinal)
+    centre = predict_pairs(signals, weights, fit.state.gaussian, *pairs, fit.team)
+    variance = pair_variances(signals, fit.state.gaussian, fit.noise, *pairs)
+    return Spread(centre, np.sqrt(variance))
+
+
+def pair_variances(
+    signals: Signals,
+    gaussian: Gaussian,
+    noise: Noise,
+    pair_signals: npt.NDArray[np.int64],
+    pair_coordinates: npt.NDArray[np.int64],
+) -> Floats:
+    """(P,) variance of a new observation at pairs (signal, coordinate), noise included.
+
+    Σ[c, c] - Σ[c, o] (Σ[o, o] + Σ_w)⁻¹ Σ[o, c] + Σ_w[c, c].
+
+    Raises
+    ------
+    NumericalError
+        If the covariance of a signal's observations is singular.
+    """
+    covariance = gaussian.covariance
+    result = covariance.diagonal()[pair_coordinates] + noise.variances(pair_coordinates)
+    order = np.argsort(pair_signals, kind="stable")
+    starts = np.flatnonzero(np.diff(pair_signals[order], prepend=-1))
+    for group in np.split(order, starts[1:]):
+        if not len(group):
+            continue
+        signal = pair_signals[group[0]]
+        observed = signals.indices[signals.indptr[signal] : signals.indptr[signal + 1]]
+        if not len(observed):
+            continue
+        kernel = covariance.submatrix(observed, observed) + noise.submatrix(observed)
+        try:
+            factor = scipy.linalg.cholesky(kernel, lower=True, overwrite_a=True)
+        except np.linalg.LinAlgError:
+            raise NumericalError(
+                "The covariance of a user's ratings is singular; fit with a larger ε."
+            ) from None
+        cross = covariance.submatrix(observed, pair_coordinates[group])
+        whitened = scipy.linalg.solve_triangular(factor, cross, lower=True)
+        result[group] -= np.einsum("ij,ij->j", whitened, whitened)
+    return np.maximum(result, 0.0)
+
+
+def distances(spread: Spread, actual: Floats, ordinal: OrdinalScale | None) -> Floats:
+    """(n,) how many standard deviations an interval needs to cover each rating."""
+    if ordinal is None:
+        gap = np.abs(actual - spread.centre)
+    else:
+        low, high = ordinal.bounds(actual)
+        gap = np.maximum(np.maximum(low - spread.centre, spread.centre - high), 0.0)
+    return np.asarray(gap / np.maximum(spread.sd, 1e-12))
+
+
+def calibrate(
+    train: Ratings, settings: FitSettings, level: float, *, seed: int = 0, team: Team | None = None
+) -> float:
+    """Standard deviations that an interval of ``level`` needs, from training ratings alone.
+
+    Raises
+    ------
+    ConfigError
+        If the level is not between 0 and 1.
+    """
+    if not 0 < level < 1:
+        raise ConfigError(f"The level of an interval lies between 0 and 1, not {level}.")
+    fit = Fit(hold_out(train, seed), settings, team=team)
+    for _ in fit.records():
+        pass
+    needed = np.sort(distances(spread(fit), fit.split.test_values, fit.ordinal))
+    rank = int(np.ceil((len(needed) + 1) * level)) - 1
+    return float(needed[min(rank, len(needed) - 1)])
+
+
+def covered(fit: Fit, factor: float) -> npt.NDArray[np.bool_]:
+    """(n_test,) whether each held-out rating lies in its interval."""
+    return np.asarray(distances(spread(fit), fit.split.test_values, fit.ordinal) <= factor)

@@ -20,9 +20,11 @@ from gmc_core.comparators import (
     ItemProximity,
     MatrixFactorisation,
     PeerMethod,
+    TunedRecipe,
     available,
     method_named,
 )
+from gmc_core.comparators.chosen import hold_out_one_each
 from gmc_core.comparators.measure import run_method
 from gmc_core.comparators.peers import PeerError, installed_peers, plain_arrays
 from gmc_core.errors import ConfigError, DataError, NumericalError
@@ -35,7 +37,10 @@ from gmc_core.splits import Split, pair_split, strong_split, weak_split
 ONE, TWO = Team(1), Team(2)
 KNN = ItemProximity(neighbours=3, shrinkage=5.0)
 MF = MatrixFactorisation(factors=3, regularisation=2.0, sweeps=6)
-OWN = [*BASELINES.values(), KNN, MF, GaussianMethod("paper", FitSettings(iterations=2))]
+TUNED = TunedRecipe(factors=(0.1, 1.0, 10.0), iterations=3)
+OWN = [
+    *BASELINES.values(), KNN, MF, TUNED, GaussianMethod("paper", FitSettings(iterations=2)),
+]  # fmt: skip
 
 
 def table(users=30, items=14, fill=0.5, seed=3) -> Ratings:
@@ -413,3 +418,35 @@ def test_a_models_name_may_carry_settings():
 def test_settings_that_are_none_are_refused(name, complaint):
     with pytest.raises(ConfigError, match=complaint):
         method_named(name, RatingScale(1, 5))
+
+
+def test_the_recipe_is_tuned_on_what_training_holds_out():
+    split = weak_split(table(60, 25, 0.4), 0)
+    inner = hold_out_one_each(split.train, 0)
+    assert inner.n_test == (split.train.user_counts >= 2).sum()
+    assert len(inner.train) + inner.n_test == len(split.train)
+    again = np.zeros((split.train.n_users, split.train.n_items))
+    again[inner.train.rows, inner.train.indices] = inner.train.values
+    again[inner.test_users, inner.test_items] = inner.test_values
+    np.testing.assert_array_equal(again, dense(split.train, split.train.values)[0])
+    found = TUNED.choose(split.train, ONE)
+    nmae = {
+        (epsilon, count): score(
+            GaussianMethod("x", FitSettings(epsilon=epsilon, iterations=count)).predict(inner, ONE),
+            inner.test_values,
+            STARS,
+        ).nmae
+        for epsilon in (0.03, 0.3, 3.0)
+        for count in (1, 2, 3)
+    }
+    best = min(nmae.values())
+    (chosen,) = [key for key in nmae if key == (pytest.approx(found.epsilon), found.iterations)]
+    assert nmae[chosen] == pytest.approx(best, abs=1e-12)
+    expected = GaussianMethod("x", found).predict(split, ONE)
+    np.testing.assert_allclose(TUNED.predict(split, ONE), expected, atol=1e-12)
+
+
+def test_tuning_needs_ratings_to_hold_out():
+    one_each = ratings_of(np.full((5, 5), 3.0), np.eye(5, dtype=bool))
+    with pytest.raises(DataError, match="Give the settings yourself"):
+        TUNED.choose(one_each, ONE)

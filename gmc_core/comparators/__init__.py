@@ -4,10 +4,12 @@
 ``proximity``       item proximity (k nearest neighbours)
 ``factorisation``   biased matrix factorisation
 ``gaussian``        this package's own models under the same protocol
+``chosen``          the same with settings chosen inside the training set
 ``peers``           other packages, each in a process and an environment of its own
 ``names``           all of them by name
 """
 
+from gmc_core.comparators.chosen import TunedRecipe
 from gmc_core.comparators.factorisation import MatrixFactorisation
 from gmc_core.comparators.gaussian import GaussianMethod
 from gmc_core.comparators.method import BASELINES, Baseline, Method
@@ -24,6 +26,7 @@ __all__ = [
     "MatrixFactorisation",
     "Method",
     "PeerMethod",
+    "TunedRecipe",
     "available",
     "method_named",
 ]

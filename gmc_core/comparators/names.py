@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from gmc_core.comparators.chosen import TunedRecipe
 from gmc_core.comparators.factorisation import MatrixFactorisation
 from gmc_core.comparators.gaussian import GaussianMethod
 from gmc_core.comparators.method import BASELINES, Method
@@ -23,7 +24,7 @@ from gmc_core.settings import FitSettings
 
 COMPARATORS: dict[str, Method] = {
     **BASELINES,
-    **{method.name: method for method in (ItemProximity(), MatrixFactorisation())},
+    **{method.name: method for method in (ItemProximity(), MatrixFactorisation(), TunedRecipe())},
 }
 
 

@@ -1,0 +1,107 @@
+"""Models whose settings are chosen inside the training set of every split anew."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from gmc_core.draws import bounded, word_stream
+from gmc_core.errors import ConfigError, DataError, NumericalError
+from gmc_core.experiment import MODEL_VERSION
+from gmc_core.fit import Fit
+from gmc_core.linalg.threads import Team
+from gmc_core.ratings import Ratings
+from gmc_core.settings import FitSettings
+from gmc_core.splits import Split
+
+VERSION = 1
+
+
+def hold_out_one_each(train: Ratings, seed: int) -> Split:
+    """A weak split inside a training set: one random rating of every user with two or more.
+
+    No user is left out, so that a model learns from nearly as much as it will.
+
+    Raises
+    ------
+    DataError
+        If no user has two ratings.
+    """
+    users = np.flatnonzero(train.user_counts >= 2)
+    if not len(users):
+        raise DataError(
+            "No training user has two ratings, so none can be held out to choose settings on. "
+            "Give the settings yourself."
+        )
+    held = train.indptr[users] + bounded(word_stream(seed), train.user_counts[users])
+    keep = np.ones(len(train), dtype=bool)
+    keep[held] = False
+    return Split(
+        protocol="weak",
+        train=train.keep_ratings(keep),
+        shown=None,
+        test_users=users.astype(np.int64),
+        test_items=train.indices[held].astype(np.int64),
+        test_values=train.values[held].copy(),
+        seed=seed,
+    )
+
+
+@dataclass(frozen=True)
+class TunedRecipe:
+    """The paper's recipe with ε and L of least NMAE on ratings held out of training.
+
+    factors : what the scale's default ε is multiplied with.
+    iterations : the largest L; every smaller one is looked at too.
+    seed : of the ratings held out, one of each training user.
+    """
+
+    factors: tuple[float, ...] = (1 / 3, 1.0, 3.0, 10.0, 30.0)
+    iterations: int = 10
+    seed: int = 0
+    name: str = "paper-tuned"
+    label: str = "Gaussian: the paper's recipe, ε and L tuned"
+
+    def __post_init__(self) -> None:
+        if not self.factors or self.iterations < 1:
+            raise ConfigError("Tuning needs at least one ε and one iteration.")
+
+    @property
+    def identity(self) -> str:
+        """What is tried, and the model's version."""
+        return f"{VERSION} {MODEL_VERSION} {self.factors} {self.iterations} {self.seed}"
+
+    def choose(self, train: Ratings, team: Team) -> FitSettings:
+        """The settings of least NMAE; it never sees a split's held-out ratings.
+
+        Raises
+        ------
+        DataError
+            If nothing can be held out of training.
+        NumericalError
+            If the fit breaks down with every ε.
+        """
+        inner = hold_out_one_each(train, self.seed)
+        base = FitSettings(iterations=self.iterations).resolved(train.scale)
+        assert base.epsilon is not None
+        tried: list[tuple[float, FitSettings]] = []
+        for factor in self.factors:
+            settings = replace(base, epsilon=base.epsilon * factor)
+            try:
+                for record in Fit(inner, settings, team=team).records():
+                    assert record.nmae is not None
+                    tried.append((record.nmae, replace(settings, iterations=record.iteration)))
+            except NumericalError:
+                continue  # the iterations before the breakdown count
+        if not tried:
+            raise NumericalError("The recipe broke down with every ε tried. Raise ε.")
+        return min(tried, key=lambda entry: entry[0])[1]
+
+    def predict(self, split: Split, team: Team) -> npt.NDArray[np.float64]:
+        """(n_test,) predictions after a fit to all training ratings; tuning is included."""
+        fit = Fit(split, self.choose(split.train, team), team=team)
+        for _ in fit.records():
+            pass
+        return fit.predictions

@@ -46,10 +46,31 @@ VIEWS = {
     "runs-several": "runs?picked={run},{other}",
     "results": "results",
 }
-READY_MS = 40_000
-SETTLE_MS = 700
+READY_MS = 60_000
+QUIET_MS = 500
+# A page that updates itself may never be quiet, and is as ready as it will be.
+RESTLESS_MS = 10_000
 RUNNING = '[data-testid="stApp"][data-test-script-state="running"]'
 LOADING = '[data-testid="stSkeleton"]'  # a part whose code has not arrived yet
+# Resolves when for so long no script has run, no part was missing and no element changed.
+_QUIET = """([unfinished, quiet, restless, ready]) => new Promise((resolve, reject) => {
+    const began = performance.now()
+    let changed = began
+    const observer = new MutationObserver(() => { changed = performance.now() })
+    observer.observe(document, {subtree: true, childList: true, characterData: true})
+    const look = () => {
+        const now = performance.now()
+        const busy = document.querySelector(unfinished) !== null
+        if (busy) changed = now
+        if (now - changed >= quiet || (!busy && now - began >= restless)) {
+            observer.disconnect()
+            resolve()
+        } else if (now - began >= ready) {
+            reject(new Error('a script is still running'))
+        } else setTimeout(look, 50)
+    }
+    look()
+})"""
 TITLE = '[data-testid="stMain"] h1'
 
 
@@ -78,11 +99,13 @@ def open_page(page: Any, url: str) -> None:
 
 
 def settle(page: Any) -> None:
-    """Wait until nothing runs any more."""
-    page.wait_for_timeout(SETTLE_MS)
+    """Wait until nothing runs any more and nothing moves.
+
+    A click reaches the server a moment later: who has clicked waits for what follows first.
+    """
     for unfinished in (RUNNING, LOADING):
         page.wait_for_selector(unfinished, state="detached", timeout=READY_MS)
-    page.wait_for_timeout(SETTLE_MS)
+    page.evaluate(_QUIET, [f"{RUNNING}, {LOADING}", QUIET_MS, RESTLESS_MS, READY_MS])
 
 
 def fill(home: Path, items: int | None, *, one: bool = False) -> dict[str, str]:
@@ -148,7 +171,7 @@ def _grow(page: Any) -> None:
     """Make the window as tall as the page, since the page scrolls inside it."""
     height = page.evaluate("document.querySelector('[data-testid=\"stMain\"]').scrollHeight")
     page.set_viewport_size({**SIZE, "height": max(int(height), SIZE["height"])})
-    page.wait_for_timeout(SETTLE_MS)
+    settle(page)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -23,6 +23,9 @@ HERE = Path(__file__).parent
 LOCAL = {"127.0.0.1", "localhost", ""}
 INSIDE = ("data", "blob", "about")
 SIZE = {"width": 1366, "height": 768}
+# Far more than an idle machine needs: what a test waits for shall come, not come soon.
+PATIENCE_MS = 60_000
+playwright_api.expect.set_options(timeout=PATIENCE_MS)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -92,7 +95,7 @@ def new_page(browser, requests: Requests) -> Iterator[object]:
 
     def make(theme: str = "light") -> object:
         context = browser.new_context(viewport=SIZE, color_scheme=theme)
-        context.set_default_timeout(30_000)
+        context.set_default_timeout(PATIENCE_MS)
         contexts.append(context)
         # Recorded and stopped: a test must not depend on the network either.
         context.route("**/*", lambda route: _local_only(route, requests))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from playwright.sync_api import expect
 
 from explorer.screenshots import settle
 
-MAIN = '[data-testid="stMain"]'
 HEATMAP = '[data-testid="stVegaLiteChart"] svg'
 # The recommendations' text twin: titles and predictions.
 LIST = '[aria-label^="Recommendations: "]'
@@ -27,6 +29,12 @@ def follow(page: Any, link: str, heading: str) -> None:
     settle(page)
 
 
+def run_of(page: Any) -> str:
+    """The run that the page shows; its address tells."""
+    page.wait_for_url("**run=*")
+    return str(parse_qs(urlsplit(page.url).query)["run"][0])
+
+
 def download(page: Any, name: str) -> Path:
     """Click a download button; returns the file."""
     with page.expect_download() as waiting:
@@ -34,19 +42,30 @@ def download(page: Any, name: str) -> Path:
     return Path(waiting.value.path())
 
 
+def click_inside(page: Any, chart: Any, across: float, down: float) -> None:
+    """Click into a chart once it has stopped moving; shares of its width and height."""
+    chart.wait_for()
+    settle(page)
+    chart.scroll_into_view_if_needed()
+    box = chart.bounding_box()
+    assert box is not None, "the chart has gone after the page had settled"
+    page.mouse.click(box["x"] + across * box["width"], box["y"] + down * box["height"])
+
+
 def click_a_pair(page: Any) -> None:
-    """Show chosen titles on the Covariance page, click a cell, and see the pair change."""
+    """Show chosen titles on the Covariance page, click cells, and read what follows each."""
     page.get_by_role("radio", name="Titles", exact=True).first.click()
-    heatmap = page.locator(HEATMAP).first
-    heatmap.wait_for()
-    page.get_by_text("Click a cell").wait_for()
-    settle(page)
-    before = _pair(page)
-    box = heatmap.bounding_box()
-    page.mouse.click(box["x"] + 0.8 * box["width"], box["y"] + 0.45 * box["height"])
+    click_a_cell(page, 0.8, 0.45)
     page.wait_for_url("**pair=*")
-    settle(page)
-    assert _pair(page) != before
+    click_a_cell(page, 0.6, 0.3)
+
+
+def click_a_cell(page: Any, across: float, down: float) -> None:
+    """Click a cell of the chosen titles' heatmap, and wait for another sentence of its pair."""
+    sentence = page.get_by_text("Nothing else known").first
+    before = sentence.inner_text()
+    click_inside(page, page.locator(HEATMAP).first, across, down)
+    expect(sentence).not_to_have_text(before)
 
 
 def rate_five_titles(page: Any) -> None:
@@ -55,29 +74,24 @@ def rate_five_titles(page: Any) -> None:
     page.get_by_role("combobox", name="Search a title and rate it").click()
     page.get_by_role("option").nth(1).click()
     settle(page)
+    expect(page.locator(LIST).first).to_be_attached()
     for rated in range(5):
-        before = page.locator(LIST).first.get_attribute("aria-label")
+        recommended = page.locator(LIST).first
+        before = str(recommended.get_attribute("aria-label"))
         # Rated titles come first, then the one to be rated, listed or suggested.
         _give_five_stars(page, rated)
         page.get_by_text(f"from {rated + 1} rating").wait_for()
-        page.wait_for_function(
-            "([list, before]) => {"
-            " const shown = document.querySelector(list);"
-            " return shown && shown.getAttribute('aria-label') !== before }",
-            arg=[LIST, before],
-        )
+        expect(recommended).not_to_have_attribute("aria-label", before)
     settle(page)
 
 
 def _give_five_stars(page: Any, place: int) -> None:
     """Five whole stars are buttons, half stars a box."""
-    stars = page.get_by_role("radio", name="5 out of 5 stars")
+    stars = page.get_by_role("radio", name="5 out of 5 stars").nth(place)
+    box = page.get_by_role("combobox", name="Rating of").nth(place)
+    stars.or_(box).first.wait_for()
     if stars.count():
-        stars.nth(place).click()
+        stars.click()
         return
-    page.get_by_role("combobox", name="Rating of").nth(place).click()
+    box.click()
     page.get_by_role("option", name="★★★★★").first.click()
-
-
-def _pair(page: Any) -> str:
-    return page.locator(MAIN).inner_text().split("Click a cell")[-1]

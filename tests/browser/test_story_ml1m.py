@@ -6,6 +6,7 @@ A request that would leave the machine fails the test, as in every test of this 
 from __future__ import annotations
 
 import pytest
+from playwright.sync_api import expect
 from reader_files import real_data
 
 from browser.steps import PATIENCE_MS, button, click_a_pair, follow, rate_five_titles
@@ -31,15 +32,17 @@ def test_from_the_file_to_recommendations(app, page):
 
     page.get_by_role("radio", name="float32").click()
     iterations = page.get_by_role("slider", name="Iterations L")
+    page.wait_for_url("**precision=float32*")
+    settle(page)
     iterations.focus()
-    for _ in range(7):
+    for left in range(9, 2, -1):
         page.keyboard.press("ArrowLeft")
+        expect(iterations).to_have_attribute("aria-valuetext", str(left))
     page.wait_for_url("**iterations=3*")
     settle(page)
-    assert "precision=float32" in page.url
     button(page, "Start the fit").click()
     page.get_by_text("held-out ratings:").wait_for(timeout=PATIENCE_MS)
-    assert "NMAE" in page.get_by_text("held-out ratings:").first.inner_text()
+    expect(page.get_by_text("held-out ratings:").first).to_contain_text("NMAE")
 
     follow(page, "See what it has learned", "Covariance")
     click_a_pair(page)

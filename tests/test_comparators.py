@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 from making import STARS, random_table, ratings_of
 
+from gmc_core.auto import choose
 from gmc_core.baselines import fit_biases
 from gmc_core.comparators import (
     BASELINES,
     PEER_LABELS,
+    AutoModel,
     GaussianMethod,
     ItemProximity,
     MatrixFactorisation,
@@ -413,6 +415,8 @@ def test_a_models_name_may_carry_settings():
         ("paper:epsilon=-1", "at least 0"),
         ("paper:epsilon=much", "wrong kind"),
         ("paper:iterations=2.5", "whole"),
+        ("auto:seconds=0", "means nothing"),
+        ("auto:epsilon=3", "means nothing"),
     ],
 )
 def test_settings_that_are_none_are_refused(name, complaint):
@@ -450,3 +454,14 @@ def test_tuning_needs_ratings_to_hold_out():
     one_each = ratings_of(np.full((5, 5), 3.0), np.eye(5, dtype=bool))
     with pytest.raises(DataError, match="Give the settings yourself"):
         TUNED.choose(one_each, ONE)
+
+
+def test_auto_learns_from_training_alone():
+    split = weak_split(table(60, 25, 0.4), 0)
+    method = method_named("auto:seconds=0.001", STARS)
+    assert isinstance(method, AutoModel)
+    assert method.identity != AutoModel().identity
+    settings = choose(split.train, seconds=0.001, team=ONE).settings
+    expected = GaussianMethod("x", settings).predict(split, ONE)
+    other = replace(split, test_values=STARS.high + STARS.low - split.test_values)
+    np.testing.assert_array_equal(method.predict(other, ONE), expected)

@@ -9,7 +9,7 @@
 ``names``           all of them by name
 """
 
-from gmc_core.comparators.chosen import TunedRecipe
+from gmc_core.comparators.chosen import AutoModel, TunedRecipe
 from gmc_core.comparators.factorisation import MatrixFactorisation
 from gmc_core.comparators.gaussian import GaussianMethod
 from gmc_core.comparators.method import BASELINES, Baseline, Method
@@ -19,6 +19,7 @@ from gmc_core.comparators.proximity import ItemProximity
 
 __all__ = [
     "BASELINES",
+    "AutoModel",
     "PEER_LABELS",
     "Baseline",
     "GaussianMethod",

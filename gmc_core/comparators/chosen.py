@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from gmc_core.auto import SECONDS, choose
+from gmc_core.comparators.gaussian import fit_and_predict
 from gmc_core.draws import bounded, word_stream
 from gmc_core.errors import ConfigError, DataError, NumericalError
 from gmc_core.experiment import MODEL_VERSION
@@ -101,7 +103,28 @@ class TunedRecipe:
 
     def predict(self, split: Split, team: Team) -> npt.NDArray[np.float64]:
         """(n_test,) predictions after a fit to all training ratings; tuning is included."""
-        fit = Fit(split, self.choose(split.train, team), team=team)
-        for _ in fit.records():
-            pass
-        return fit.predictions
+        return fit_and_predict(split, self.choose(split.train, team), team)
+
+
+@dataclass(frozen=True)
+class AutoModel:
+    """Model and settings of :func:`gmc_core.auto.choose`, for every split anew.
+
+    seconds : wall time to choose in; a faster machine tries more.
+    seed : of the ratings held out of training.
+    """
+
+    seconds: float = SECONDS
+    seed: int = 0
+    name: str = "auto"
+    label: str = "Gaussian: chosen automatically"
+
+    @property
+    def identity(self) -> str:
+        """Time, seed and the model's version."""
+        return f"{VERSION} {MODEL_VERSION} {self.seconds!r} {self.seed}"
+
+    def predict(self, split: Split, team: Team) -> npt.NDArray[np.float64]:
+        """(n_test,) predictions after a fit to all training ratings; choosing is included."""
+        choice = choose(split.train, seconds=self.seconds, seed=self.seed, team=team)
+        return fit_and_predict(split, choice.settings, team)

@@ -43,7 +43,12 @@ class GaussianMethod:
 
     def predict(self, split: Split, team: Team) -> npt.NDArray[np.float64]:
         """(n_test,) predictions of the last iteration."""
-        fit = Fit(split, self.settings, team=team)
-        for _ in fit.records():
-            pass
-        return fit.predictions
+        return fit_and_predict(split, self.settings, team)
+
+
+def fit_and_predict(split: Split, settings: FitSettings, team: Team) -> npt.NDArray[np.float64]:
+    """(n_test,) predictions of the last iteration of a fit."""
+    fit = Fit(split, settings, team=team)
+    for _ in fit.records():
+        pass
+    return fit.predictions

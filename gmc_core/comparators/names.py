@@ -1,7 +1,7 @@
 """All methods by name, as the command line and the dashboard offer them.
 
 A name of :data:`gmc_core.models.MODELS` may be followed by settings that differ from the
-model's, such as ``paper:epsilon=1:iterations=5``.
+model's, such as ``paper:epsilon=1:iterations=5``; ``auto:seconds=120`` gives it more time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from gmc_core.comparators.chosen import TunedRecipe
+from gmc_core.comparators.chosen import AutoModel, TunedRecipe
 from gmc_core.comparators.factorisation import MatrixFactorisation
 from gmc_core.comparators.gaussian import GaussianMethod
 from gmc_core.comparators.method import BASELINES, Method
@@ -24,7 +24,10 @@ from gmc_core.settings import FitSettings
 
 COMPARATORS: dict[str, Method] = {
     **BASELINES,
-    **{method.name: method for method in (ItemProximity(), MatrixFactorisation(), TunedRecipe())},
+    **{
+        method.name: method
+        for method in (ItemProximity(), MatrixFactorisation(), TunedRecipe(), AutoModel())
+    },
 }
 
 
@@ -56,6 +59,8 @@ def method_named(name: str, scale: RatingScale, peers: Mapping[str, str] | None 
     """
     if name in COMPARATORS:
         return COMPARATORS[name]
+    if name.startswith("auto:"):
+        return _auto(name)
     if name.partition(":")[0] in MODELS:
         return _model(name, scale)
     if name in (peers or {}):
@@ -75,6 +80,18 @@ def method_named(name: str, scale: RatingScale, peers: Mapping[str, str] | None 
 def _label(name: str) -> str:
     """A model's label, told from the comparators'."""
     return f"Gaussian: {MODELS[name].label[0].lower()}{MODELS[name].label[1:]}"
+
+
+def _auto(name: str) -> AutoModel:
+    """Auto with the time that its name tells."""
+    field, _, text = name.removeprefix("auto:").partition("=")
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if field != "seconds" or not 0 < seconds < 1e6:
+        raise ConfigError(f"The method {name!r} means nothing; write auto:seconds=120, say.")
+    return AutoModel(seconds, name=name, label=f"{AutoModel.label} in {seconds:g} s")
 
 
 def _model(name: str, scale: RatingScale) -> GaussianMethod:

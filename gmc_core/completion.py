@@ -24,6 +24,8 @@ from gmc_core.errors import ConfigError, NumericalError
 from gmc_core.estep import e_step
 from gmc_core.gaussian import Gaussian
 from gmc_core.linalg.threads import Team, spans
+from gmc_core.mixture import mixture_e_step
+from gmc_core.mixture_model import MixtureModel
 from gmc_core.model import GaussianModel
 from gmc_core.noise import Noise
 from gmc_core.ratings import Ratings
@@ -164,18 +166,18 @@ def _predict_users(
     model: GaussianModel, signals: Signals, start: int, stop: int, sd: bool, team: Team
 ) -> tuple[Floats, Floats | None]:
     """Predictions and variances of a rating, (stop - start, items)."""
-    layout, gaussian, noise = model.layout, model.gaussian, model.noise
+    layout = model.layout
     if layout.kind == "columns":
         users = np.arange(start, stop)
-        values, variances = estimates(signals, gaussian, noise, sd=sd, team=team, only=users)
+        values, variances = _estimates(model, signals, sd, team, users)
         return values.T.copy(), None if variances is None else variances.T.copy()
     if layout.kind == "rows":
         own = signals.take(np.arange(start, stop))
-        return estimates(own, gaussian, noise, sd=sd, team=team)
+        return _estimates(model, own, sd, team)
     (height, width), per_row = layout.block, -(-layout.items // layout.block[1])
     bands = (start // height, -(-stop // height))
     own = signals.take(np.arange(bands[0] * per_row, bands[1] * per_row))
-    values, variances = estimates(own, gaussian, noise, sd=sd, team=team)
+    values, variances = _estimates(model, own, sd, team)
 
     def unfold(flat: Floats) -> Floats:
         parts = flat.reshape(bands[1] - bands[0], per_row, height, width)
@@ -183,6 +185,28 @@ def _predict_users(
         return table[: stop - start, : layout.items].copy()
 
     return unfold(values), None if variances is None else unfold(variances)
+
+
+def _estimates(
+    model: GaussianModel,
+    signals: Signals,
+    sd: bool,
+    team: Team,
+    only: npt.NDArray[np.int64] | None = None,
+) -> tuple[Floats, Floats | None]:
+    """As :func:`estimates`, of one Gaussian or of several."""
+    noise = model.noise
+    if not isinstance(model, MixtureModel):
+        return estimates(signals, model.gaussian, noise, sd=sd, team=team, only=only)
+    shares = mixture_e_step(signals, model.mixture, noise, team).responsibilities
+    mean: Floats = np.zeros(())
+    second: Floats = np.zeros(())
+    for share, component in zip(shares.T[:, :, None], model.mixture.components, strict=True):
+        values, variances = estimates(signals, component, noise, sd=sd, team=team, only=only)
+        mean = mean + share * values
+        if variances is not None:
+            second = second + share * (variances + values**2)
+    return mean, np.maximum(second - mean**2, 0.0) if sd else None
 
 
 def estimates(

@@ -72,11 +72,13 @@ def estimate(
     threads: int | None = None,
     objective: bool = False,
     exact: bool = False,
+    components: int = 1,
 ) -> Cost:
     """The cost of a fit to signals of ``sizes`` (the N_i) in ``dimension`` coordinates.
 
     exact : of exact EM, whose E-step inverts (three times the flops of a solve), and
         whose M-step is the congruence.
+    components : K Gaussians of a mixture; all of it K times, and their common Σ.
     """
     if exact:
         form = "congruence"
@@ -106,8 +108,16 @@ def estimate(
         e_flops *= 3
         # Old and new Σ, the sum over the signals, and a workspace of the inverses.
         matrices = 3 * matrix + max(dimension**2, largest**2) * item
+    if components > 1:
+        # Components and common Σ of two iterations; the common factor is as wide as the
+        # components' together.
+        e_flops, m_flops = e_flops * components, m_flops * components
+        if form == "factor":
+            matrices += 4 * (components - 1) * count * dimension * item
+        else:
+            matrices += 2 * components * matrix
     # The weights of two iterations, and the order of the entries by coordinate.
-    signals = int(ratings) * (2 * item + 8)
+    signals = int(ratings) * (2 * item * components + 8)
     return Cost(
         signals=count,
         dimension=dimension,

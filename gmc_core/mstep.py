@@ -77,11 +77,14 @@ def m_step(
     form: Form,
     team: Team,
     spare: npt.NDArray[np.floating] | None = None,
+    shares: npt.NDArray[np.float64] | None = None,
 ) -> tuple[Gaussian, float | None]:
     """New (μ, Σ) from the estimates f̃_i = μ + Σ[:, o] a_i.
 
     ``spare`` is an N × N matrix that may be overwritten with the new Σ: memory that
-    the system hands out anew costs as much time as a small product.
+    the system hands out anew costs as much time as a small product. ``shares`` (M,)
+    are the signals' weights in the mean and the covariance, which sum to 1; None
+    weighs all alike.
 
     Returns
     -------
@@ -89,12 +92,18 @@ def m_step(
     where Σ = Id only stands for "f̃ = y where known, the initial value elsewhere").
     """
     if form == "factor":
-        return _factor(signals, weights, gaussian, epsilon, team)
+        return _factor(signals, weights, gaussian, epsilon, team, shares)
     old = gaussian.covariance
     matrix = old.matrix if isinstance(old, DenseCovariance) else None
-    sums = np.bincount(signals.indices, weights=weights, minlength=signals.dimension)
+    counted, total = weights, signals.count
+    if shares is not None:
+        # In second moments a weight counts twice, so its root goes to the rows of A.
+        each = np.repeat(shares, signals.sizes)
+        counted, total = (weights * each).astype(old.dtype), 1
+        weights = (weights * np.sqrt(each * signals.count)).astype(old.dtype)
+    sums = np.bincount(signals.indices, weights=counted, minlength=signals.dimension)
     with team.whole():
-        shift = old.dot((sums / signals.count).astype(old.dtype)).astype(np.float64)
+        shift = old.dot((sums / total).astype(old.dtype)).astype(np.float64)
     moment = np.empty((old.dimension, old.dimension), old.dtype) if spare is None else spare
     if matrix is None:  # from the initial state, Σ = Id
         _outer_sum(signals, weights, moment, team)
@@ -206,8 +215,12 @@ def _factor(
     gaussian: Gaussian,
     epsilon: float,
     team: Team,
+    shares: npt.NDArray[np.float64] | None,
 ) -> tuple[Gaussian, float | None]:
-    """The form that keeps Σ = X Xᵀ + ε Id with X (N × M) = (F - mean)ᵀ / √M."""
+    """The form that keeps Σ = X Xᵀ + ε Id with X (N × M) = (F - mean)ᵀ / √M.
+
+    With shares each column has the root of its own in place of 1 / √M.
+    """
     old = gaussian.covariance
     assert isinstance(old, FactoredCovariance)
     dtype, count = old.dtype, signals.count
@@ -223,9 +236,15 @@ def _factor(
         new = old.factor @ inner.T
         owners = np.repeat(np.arange(count), signals.sizes)
         new[signals.indices, owners] += dtype.type(old.epsilon) * weights
-        shift = new.mean(axis=1, dtype=np.float64)
+        if shares is None:
+            shift = new.mean(axis=1, dtype=np.float64)
+        else:
+            shift = np.einsum("ij,j->i", new, shares)
         new -= shift[:, None].astype(dtype)
-        new /= dtype.type(np.sqrt(count))
+        if shares is None:
+            new /= dtype.type(np.sqrt(count))
+        else:
+            new *= np.sqrt(shares).astype(dtype)
         covariance = FactoredCovariance(new, epsilon)
         gaussian = Gaussian(gaussian.mean + shift, covariance)
         if old.initial:
@@ -233,5 +252,6 @@ def _factor(
         # XᵀX' from R × R matrices: Xᵀ Fᵀ = (XᵀX + ε Id) (A X)ᵀ.
         gram = old.gram + old.epsilon * np.eye(len(old.gram))
         cross = gram @ inner.T.astype(np.float64) - (old.factor.T @ shift)[:, None]
-        squared = (covariance.gram**2).sum() - 2 * (cross**2).sum() / count + (old.gram**2).sum()
+        both = (cross**2).sum() / count if shares is None else (cross**2).sum(axis=0) @ shares
+        squared = (covariance.gram**2).sum() - 2 * both + (old.gram**2).sum()
     return gaussian, float(np.sqrt(max(squared, 0.0) / old.squared_norm))

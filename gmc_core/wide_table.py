@@ -1,8 +1,6 @@
 """Completing a plain table: rows are cases, columns are named quantities, some blank.
 
-The columns may have any units. Inside, each is standardised with the mean and the
-standard deviation of its given entries, so that one ε suits all of them and the
-initial value of a blank is its column's mean, 0.
+The columns may have any units; see :mod:`gmc_core.table_model`.
 """
 
 from __future__ import annotations
@@ -14,16 +12,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from gmc_core.completion import Floats, estimates
-from gmc_core.cost import check_memory, estimate
-from gmc_core.em import initial_state, map_em
+from gmc_core.completion import Floats
 from gmc_core.errors import DataError
 from gmc_core.linalg.threads import Team
-from gmc_core.noise import Noise
-from gmc_core.ratings import frozen
-from gmc_core.settings import FitSettings
-from gmc_core.signals import Layout, Signals
 from gmc_core.table_files import TableWriter
+from gmc_core.table_model import Method, check_settings, fit_table
 from gmc_core.wide_reader import TableOptions, WideTable, read_table
 
 __all__ = [
@@ -89,16 +82,18 @@ def complete_table(
     epsilon: float = DEFAULT_EPSILON,
     iterations: int = DEFAULT_ITERATIONS,
     noise: float = 0.0,
+    method: Method = "paper",
     sd: bool = False,
     team: Team | None = None,
 ) -> CompletedTable:
-    """Fit the Gaussian to a table's rows by MAP-EM and fill its blanks.
+    """Fit the Gaussian to a table's rows and fill its blanks.
 
     Parameters
     ----------
     epsilon : ε of equation (7), as a share of each column's variance.
     iterations : L; 0 fills with the columns' means.
     noise : variance of an entry's noise, in the same units.
+    method : "paper", its MAP-EM, or "exact", EM with the posterior covariance.
 
     Raises
     ------
@@ -107,50 +102,36 @@ def complete_table(
     ConfigError, NumericalError, ResourceError
         As for a fit.
     """
-    FitSettings(epsilon=epsilon, iterations=iterations, noise=noise)  # checks the values
+    check_settings(epsilon, iterations, noise, method, "float64")
     team = team or Team()
-    means, scales, constant = _standards(table)
-    observed = ~np.isnan(table.values)
-    filled_rows = np.flatnonzero(observed.any(axis=1))
-    if len(filled_rows) < 2:
+    for name, count in zip(table.names, table.counts.tolist(), strict=True):
+        if not count:
+            raise DataError(
+                f"The column {name!r} has no entry, so nothing is known of it; remove the column, "
+                "or give at least one value.",
+                path=table.path,
+            )
+    filled_rows = (~np.isnan(table.values)).any(axis=1)
+    if np.count_nonzero(filled_rows) < 2:
         raise DataError(
             "A covariance needs at least two rows with entries; give a table with more rows.",
             path=table.path,
         )
-    standard = (table.values - means) / scales
-    # A row without entries says nothing of how columns vary together.
-    signals = _signals(standard[filled_rows])
-    check_memory(estimate(signals.sizes, signals.dimension, threads=team.size))
-    sigma_w = Noise.of(noise, signals.dimension)
-    state = initial_state(signals, 0.0, np.float64)
-    likelihoods = []
-    for step in map_em(
-        signals, state, epsilon=epsilon, iterations=iterations, noise=sigma_w, team=team
-    ):
-        state = step.state
-        likelihoods.append(step.log_likelihood)
-    everything = _signals(standard)
-    if state.iteration:
-        values, variances = estimates(everything, state.gaussian, sigma_w, sd=sd, team=team)
-    else:
-        values = np.zeros(standard.shape)
-        variances = np.ones(standard.shape) if sd else None
-    values = values * scales + means
-    values[observed] = table.values[observed]
-    deviations = None
-    if variances is not None:
-        deviations = np.sqrt(variances) * scales
-        deviations[:, constant] = 0.0
-        deviations[observed] = 0.0
+    model = fit_table(
+        table.values,
+        epsilon=epsilon, iterations=iterations, noise=noise, method=method, team=team,
+    )  # fmt: skip
+    values, deviations = model.fill(table.values, sd=sd, team=team)
+    standards = model.standards
     return CompletedTable(
         table=table,
         values=values,
         sd=deviations,
-        means=means,
-        scales=np.where(constant, 0.0, scales),
-        empty_rows=np.flatnonzero(~observed.any(axis=1)),
-        constant_columns=tuple(np.array(table.names, dtype=object)[constant]),
-        log_likelihoods=tuple(likelihoods),
+        means=standards.means,
+        scales=np.where(standards.constant, 0.0, standards.scales),
+        empty_rows=np.flatnonzero(~filled_rows),
+        constant_columns=tuple(np.array(table.names, dtype=object)[standards.constant]),
+        log_likelihoods=model.log_likelihoods,
     )
 
 
@@ -168,36 +149,3 @@ def write_completed(result: CompletedTable, out: str | os.PathLike[str]) -> tupl
         with TableWriter(file, table.label_names, table.names) as writer:
             writer.write(table.labels, values, exact)
     return tuple(file for file, _, _ in files)
-
-
-def _standards(table: WideTable) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
-    """Mean and standard deviation of each column's given entries; which are constant."""
-    for name, count in zip(table.names, table.counts.tolist(), strict=True):
-        if not count:
-            raise DataError(
-                f"The column {name!r} has no entry, so nothing is known of it; remove the column, "
-                "or give at least one value.",
-                path=table.path,
-            )
-    # Sums of squares would overflow for entries beyond 1e154.
-    largest = np.nanmax(np.abs(table.values), axis=0)
-    unit = np.where(largest > 0, largest, 1.0)
-    scaled = table.values / unit
-    means = np.nanmean(scaled, axis=0)
-    scales = np.nanstd(scaled, axis=0)
-    constant = np.nanmax(table.values, axis=0) == np.nanmin(table.values, axis=0)
-    scales = np.where(constant, 1.0, scales)
-    return means * unit, np.where(constant, 1.0, scales * unit), constant
-
-
-def _signals(standard: Floats) -> Signals:
-    """The rows of a table with NaN where it is blank, as signals."""
-    observed = ~np.isnan(standard)
-    rows, columns = standard.shape
-    indptr = np.concatenate([[0], np.cumsum(observed.sum(axis=1))]).astype(np.int64)
-    return Signals(
-        Layout("rows", rows, columns),
-        frozen(indptr),
-        frozen(np.nonzero(observed)[1].astype(np.int32)),
-        frozen(standard[observed]),
-    )

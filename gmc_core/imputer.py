@@ -1,0 +1,278 @@
+"""A scikit-learn imputer over the same core: a table with NaN in, a completed one out.
+
+scikit-learn is optional; this module alone needs it, and says so where it is absent.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from gmc_core.errors import ConfigError, GmcError
+from gmc_core.linalg.threads import Team
+from gmc_core.settings import Precision
+from gmc_core.table_model import Method, TableModel, check_settings, choose_epsilon, fit_table
+
+
+class MissingPackageError(GmcError, ImportError):
+    """An optional package that is not installed."""
+
+
+try:
+    from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+    from sklearn.utils import check_random_state
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ImportError as error:
+    raise MissingPackageError(
+        "The imputer needs scikit-learn 1.6 or newer, which is not installed; install it "
+        "(pip install scikit-learn)."
+    ) from error
+
+__all__ = ["GaussianImputer", "MissingPackageError", "ParameterError"]
+
+# For tables with too few entries to hide any of them. See docs/imputer.md.
+DEFAULT_EPSILON = 0.1
+DEFAULT_ITERATIONS = 20
+
+Random = np.random.RandomState | int | None
+Table = npt.NDArray[np.floating]
+
+
+class ParameterError(ConfigError, ValueError):
+    """A parameter without a meaning; a ValueError too, as scikit-learn expects."""
+
+
+class GaussianImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Fill the blanks of a table with their conditional means under one Gaussian.
+
+    Columns are standardised inside and may have any units. Rows are drawn from
+    N(μ, Σ); a blank becomes its expectation given the entries of its row, and has a
+    posterior standard deviation (:meth:`transform_sd`).
+
+    Parameters
+    ----------
+    method : {"exact", "paper"}
+        EM with the posterior covariance in the M-step, or the paper's MAP-EM.
+    epsilon : "auto" or float ≥ 0
+        ε added to Σ's diagonal, as a share of each column's variance. "auto" takes the
+        one that predicts hidden entries of the training table best.
+    iterations : int, 0 to 1000
+        L, at most; 0 fills with the columns' means.
+    tol : float ≥ 0
+        End earlier, once an iteration changes Σ by at most this share (Frobenius).
+    noise : float ≥ 0
+        Variance of an entry's noise, as a share of its column's variance.
+    keep_empty_features : bool
+        A column without any training entry keeps its place and is filled with 0, as
+        scikit-learn's imputers do if asked to; nothing is known of it, and its
+        standard deviation is NaN. False leaves it out.
+    dtype : {"float64", "float32"}
+        Working precision. The result has the precision of the table.
+    random_state : int, RandomState or None
+        For the entries hidden by ``epsilon="auto"`` and for the samples.
+
+    Attributes
+    ----------
+    mean_ : (n_features,), covariance_ : (n_features, n_features)
+        μ and Σ in the table's units; NaN for a column without entries.
+    epsilon_ : float
+        The ε of the fit. epsilons_, epsilon_errors_ : what "auto" tried, and the root
+        mean squared error of hidden entries, in standard deviations; empty otherwise.
+    log_likelihoods_ : (n_iter_,)
+        Of the standardised given entries, after every iteration.
+    n_iter_, n_features_in_, feature_names_in_ : as in scikit-learn.
+
+    Raises
+    ------
+    ParameterError
+        On fitting, for parameters without a meaning; a GmcError and a ValueError.
+    NumericalError, ResourceError
+        On fitting, if ε is too small for the table, or Σ too large for the memory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmc_core.imputer import GaussianImputer
+    >>> table = np.array([[1.0, 2.0], [2.0, 4.0], [3.0, np.nan], [4.0, 8.0]])
+    >>> imputer = GaussianImputer(epsilon=1e-3).fit(table)
+    >>> float(imputer.transform(table)[2, 1].round(1))
+    6.0
+    """
+
+    def __init__(
+        self,
+        *,
+        method: Method = "exact",
+        epsilon: float | str = "auto",
+        iterations: int = DEFAULT_ITERATIONS,
+        tol: float = 1e-3,
+        noise: float = 0.0,
+        keep_empty_features: bool = True,
+        dtype: Precision = "float64",
+        random_state: Random = 0,
+    ) -> None:
+        self.method = method
+        self.epsilon = epsilon
+        self.iterations = iterations
+        self.tol = tol
+        self.noise = noise
+        self.keep_empty_features = keep_empty_features
+        self.dtype = dtype
+        self.random_state = random_state
+
+    def fit(self, X: npt.ArrayLike, y: object = None) -> Self:
+        """Learn μ and Σ from a table (n_samples, n_features) with NaN where blank."""
+        table = self._validated(X, reset=True).astype(np.float64)
+        epsilon = self._checked_epsilon()
+        team = Team()
+        common: dict[str, Any] = {
+            "noise": self.noise, "method": self.method, "dtype": self.dtype, "team": team,
+        }  # fmt: skip
+        self.epsilons_, self.epsilon_errors_ = np.empty(0), np.empty(0)
+        if epsilon is None:
+            rng = self._rng()
+            choice = choose_epsilon(table, rng, default=DEFAULT_EPSILON, **common)
+            epsilon = choice.epsilon
+            self.epsilons_ = np.array(choice.tried)
+            self.epsilon_errors_ = np.array(choice.errors)
+        model = fit_table(
+            table, epsilon=epsilon, iterations=int(self.iterations), tol=self.tol, **common
+        )
+        self.model_: TableModel = model
+        self.epsilon_ = float(epsilon)
+        self.log_likelihoods_ = np.array(model.log_likelihoods)
+        self.n_iter_ = len(model.log_likelihoods)
+        empty = np.flatnonzero(model.standards.empty)
+        if len(empty):
+            done = "filled with 0" if self.keep_empty_features else "left out"
+            names = getattr(self, "feature_names_in_", np.arange(table.shape[1]))[empty]
+            warnings.warn(
+                f"Columns without any entry are {done}: {', '.join(map(str, names[:5]))}"
+                f"{', …' if len(names) > 5 else ''}.",
+                stacklevel=2,
+            )
+        return self
+
+    def transform(self, X: npt.ArrayLike) -> Table:
+        """The completed table; given entries stay as they are."""
+        check_is_fitted(self)
+        table = self._validated(X, reset=False)
+        values, _ = self.model_.fill(table.astype(np.float64), sd=False, team=Team())
+        return self._finished(values, table)
+
+    def transform_sd(self, X: npt.ArrayLike) -> Table:
+        """Posterior standard deviation of each entry, in its column's units.
+
+        0 for a given entry and in a constant column; NaN in a column of which nothing
+        is known.
+        """
+        check_is_fitted(self)
+        table = self._validated(X, reset=False)
+        _, deviations = self.model_.fill(table.astype(np.float64), sd=True, team=Team())
+        assert deviations is not None
+        return deviations[:, self._kept()].astype(table.dtype)
+
+    def sample(self, n_samples: int = 1) -> Table:
+        """New rows (n_samples, n_features_out) drawn from the fitted Gaussian.
+
+        Columns of which nothing is known are 0, as in :meth:`transform`.
+        """
+        check_is_fitted(self)
+        if n_samples < 1:
+            raise ParameterError(f"At least one row can be drawn, not {n_samples}.")
+        drawn = self.model_.sample(n_samples, self._rng())
+        return np.where(self.model_.standards.empty, 0.0, drawn)[:, self._kept()]
+
+    def sample_blanks(self, X: npt.ArrayLike) -> Table:
+        """The completed table with each row's blanks drawn from their joint posterior.
+
+        Several calls with a RandomState are multiple imputations.
+        """
+        check_is_fitted(self)
+        table = self._validated(X, reset=False)
+        drawn = self.model_.sample_blanks(table.astype(np.float64), self._rng(), Team())
+        return self._finished(drawn, table)
+
+    def score_samples(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """(n_samples,) log density of each row's given entries, in the table's units.
+
+        Entries of constant and of empty columns have no density and are left out.
+        """
+        check_is_fitted(self)
+        table = self._validated(X, reset=False).astype(np.float64)
+        return self.model_.row_log_likelihoods(table, Team())
+
+    def score(self, X: npt.ArrayLike, y: object = None) -> float:
+        """Mean observed-data log-likelihood of the rows: higher is better."""
+        return float(self.score_samples(X).mean())
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
+        """Names of the completed table's columns."""
+        return super().get_feature_names_out(input_features)[self._kept()]
+
+    @property
+    def mean_(self) -> npt.NDArray[np.float64]:
+        """μ (n_features,) in the table's units."""
+        check_is_fitted(self, "model_")
+        return self.model_.mean_and_covariance()[0]
+
+    @property
+    def covariance_(self) -> npt.NDArray[np.float64]:
+        """Σ (n_features, n_features) in the table's units."""
+        check_is_fitted(self, "model_")
+        return self.model_.mean_and_covariance()[1]
+
+    def __sklearn_tags__(self) -> Any:
+        """NaN is what this is for; float32 in gives float32 out."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _validated(self, X: npt.ArrayLike, *, reset: bool) -> Table:
+        """The table as floating-point numbers, by scikit-learn's rules."""
+        return validate_data(
+            self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan"
+        )
+
+    def _checked_epsilon(self) -> float | None:
+        """ε, None for "auto"; raises ParameterError for any parameter without a meaning."""
+        auto = isinstance(self.epsilon, str)
+        if auto and self.epsilon != "auto":
+            raise ParameterError(f"ε is 'auto' or a number of at least 0, not {self.epsilon!r}.")
+        try:
+            epsilon = None if auto else float(self.epsilon)
+            if not self.tol >= 0:
+                raise ParameterError(f"The tolerance is at least 0, not {self.tol}.")
+            iterations = self.iterations
+            if isinstance(iterations, np.integer):
+                iterations = int(iterations)
+            check_settings(
+                DEFAULT_EPSILON if epsilon is None else epsilon,
+                iterations, float(self.noise), self.method, self.dtype,
+            )  # fmt: skip
+        except TypeError:
+            raise ParameterError("ε, tol and noise are numbers of at least 0.") from None
+        except ConfigError as error:
+            raise ParameterError(str(error)) from None
+        return epsilon
+
+    def _rng(self) -> np.random.Generator:
+        """Random numbers of ``random_state``, by scikit-learn's rules for it."""
+        state = check_random_state(self.random_state)
+        return np.random.default_rng(state.randint(2**31, size=4))
+
+    def _kept(self) -> npt.NDArray[np.int64]:
+        """Positions of the columns that the completed table has."""
+        check_is_fitted(self, "model_")
+        empty = self.model_.standards.empty
+        return np.flatnonzero(~empty | self.keep_empty_features)
+
+    def _finished(self, values: npt.NDArray[np.float64], table: Table) -> Table:
+        """The kept columns in the table's precision; 0 where nothing is known."""
+        unknown = np.isnan(values)
+        values = np.where(unknown & self.model_.standards.empty, 0.0, values)
+        return values[:, self._kept()].astype(table.dtype)

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import dataclass, field, replace
 
@@ -391,6 +392,23 @@ def test_a_request_to_stop_reaches_the_command(tmp_path, capsys):
     os.utime(tmp_path / "cancel", (1, 1))
     assert main([*SMALL, "--methods", "bias", "--folder", str(tmp_path)]) == 0
     assert folder.status().state == "finished"
+
+
+def test_threads_may_ask_at_once(tmp_path):
+    def ask(folder, barrier, told):
+        barrier.wait()
+        told.append(folder.cancelled())
+
+    for wanted in (False, True):
+        for _ in range(100):
+            folder, barrier, told = ComparisonFolder(tmp_path), threading.Barrier(4), []
+            asking = [threading.Thread(target=ask, args=(folder, barrier, told)) for _ in range(4)]
+            for thread in asking:
+                thread.start()
+            for thread in asking:
+                thread.join()
+            assert told == [wanted] * 4
+        folder.cancel()
 
 
 def test_a_process_that_died_is_noticed(tmp_path):

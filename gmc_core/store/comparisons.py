@@ -44,6 +44,7 @@ from gmc_core.store.identity import host, process_mark
 from gmc_core.store.places import home, write_atomically
 
 ACTIVE = ("starting", "running")
+LOOK_SECONDS = 0.2
 _LOG_TAIL = 2000
 
 
@@ -216,11 +217,12 @@ class ComparisonFolder:
 
     def cancelled(self) -> bool:
         """Whether somebody has asked; cheap enough to be called very often."""
+        # Asked by several threads at once: look first, then say that somebody has.
         now = time.monotonic()
-        if now - self._seen.get("looked", -1.0) > 0.2:
-            self._seen["looked"] = now
+        if now - self._seen.get("looked", -1.0) > LOOK_SECONDS:
             self._seen["cancel"] = self._cancel.exists()
-        return bool(self._seen["cancel"])
+            self._seen["looked"] = now
+        return bool(self._seen.get("cancel"))
 
     def keep_summary(self, comparison: Comparison) -> None:
         """Write the table as JSON, for other programs."""

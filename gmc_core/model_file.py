@@ -16,6 +16,9 @@ from gmc_core.array_archive import Arrays
 from gmc_core.covariance import DenseCovariance, FactoredCovariance
 from gmc_core.errors import ConfigError, GmcError, ModelFileError
 from gmc_core.gaussian import Gaussian
+from gmc_core.linalg.threads import Team
+from gmc_core.mixture import Mixture
+from gmc_core.mixture_model import MixtureModel
 from gmc_core.model import GaussianModel
 from gmc_core.noise import FULL, NONE, PER_COORDINATE, SCALAR, Noise
 from gmc_core.ordinal import OrdinalScale
@@ -80,11 +83,9 @@ def load_model(path: PATHLIKE) -> GaussianModel:
 
 def _describe(model: GaussianModel, ratings: Ratings | None) -> tuple[dict[str, Any], Arrays]:
     arrays: Arrays = {
-        "mean": model.gaussian.mean,
         "noise": model.noise.array,
         "years": np.asarray(model.item_info.years, dtype=np.float64),
     }
-    covariance = model.gaussian.covariance
     header: dict[str, Any] = {
         "package_version": package_version(),
         "settings": model.settings.as_dict(),
@@ -108,13 +109,15 @@ def _describe(model: GaussianModel, ratings: Ratings | None) -> tuple[dict[str, 
         "genres": [list(genres) for genres in model.item_info.genres],
         "ratings": None,
     }
-    if isinstance(covariance, FactoredCovariance):
-        arrays["factor"] = covariance.factor
-        header["covariance"] = {"epsilon": covariance.epsilon, "initial": covariance.initial}
+    if isinstance(model, MixtureModel):
+        # Its own mean and covariance follow from the components and are not stored.
+        arrays["proportions"] = model.mixture.proportions
+        header["components"] = [
+            _describe_gaussian(component, f"_{k}", arrays)
+            for k, component in enumerate(model.mixture.components)
+        ]
     else:
-        assert isinstance(covariance, DenseCovariance)
-        arrays["covariance"] = covariance.matrix
-        header["covariance"] = {}
+        header["covariance"] = _describe_gaussian(model.gaussian, "", arrays)
     if model.ordinal is not None:
         arrays |= {"scale_values": model.ordinal.values, "cuts": model.ordinal.cuts}
     if ratings is not None:
@@ -124,6 +127,17 @@ def _describe(model: GaussianModel, ratings: Ratings | None) -> tuple[dict[str, 
             "user_info": _columns(ratings, arrays),
         }
     return header, arrays
+
+
+def _describe_gaussian(gaussian: Gaussian, suffix: str, arrays: Arrays) -> dict[str, Any]:
+    """Adds the arrays of (μ, Σ); returns what the header says of Σ."""
+    arrays[f"mean{suffix}"] = gaussian.mean
+    covariance = gaussian.covariance
+    if isinstance(covariance, FactoredCovariance):
+        arrays[f"factor{suffix}"] = covariance.factor
+        return {"epsilon": covariance.epsilon, "initial": covariance.initial}
+    arrays[f"covariance{suffix}"] = covariance.matrix
+    return {}
 
 
 def _ids(vocabulary: Vocabulary, name: str, arrays: Arrays) -> list[str] | None:
@@ -165,27 +179,13 @@ def _rebuild(header: dict[str, Any], arrays: Arrays) -> GaussianModel:
     size, count = layout.dimension, len(items)
     _require(layout.items == count, "the number of items")
     _require(len(info.titles) == len(info.genres) == len(info.years) == count, "the titles")
-    for name in ("mean", "covariance", "factor", "noise", "values"):
-        if name in arrays:
-            _require(bool(np.isfinite(arrays[name]).all()), f"the part {name!r} (not finite)")
-    mean = arrays["mean"]
-    _require(mean.shape == (size,) and mean.dtype == np.float64, "the mean")
-    covariance: DenseCovariance | FactoredCovariance
-    if "factor" in arrays:
-        factor, epsilon = arrays["factor"], float(header["covariance"]["epsilon"])
-        _require(factor.ndim == 2 and len(factor) == size and epsilon >= 0, "the covariance")
-        covariance = FactoredCovariance(factor, epsilon, bool(header["covariance"]["initial"]))
-    else:
-        matrix = arrays["covariance"]
-        _require(matrix.shape == (size, size), "the covariance")
-        covariance = DenseCovariance(matrix)
-    _require(covariance.dtype in (np.float64, np.float32), "the covariance's type")
-    _require(bool(np.all(covariance.diagonal() > 0)), "the covariance's diagonal")
+    for name, array in arrays.items():
+        if name.startswith(("mean", "covariance", "factor", "noise", "values")):
+            _require(bool(np.isfinite(array).all()), f"the part {name!r} (not finite)")
     settings = FitSettings.from_dict(header["settings"])
     scale = RatingScale(*header["scale"])
     data = header["data"]
-    return GaussianModel(
-        gaussian=Gaussian(mean, covariance),
+    described: dict[str, Any] = dict(
         noise=_noise(header["noise"], arrays["noise"], size),
         layout=layout,
         items=items,
@@ -200,6 +200,43 @@ def _rebuild(header: dict[str, Any], arrays: Arrays) -> GaussianModel:
         citation=data["citation"],
         ordinal=_ordinal(settings, arrays),
     )
+    if "components" not in header:
+        return GaussianModel(
+            gaussian=_gaussian(header["covariance"], "", arrays, size), **described
+        )
+    mixture = _mixture(header["components"], arrays, size)
+    return MixtureModel(gaussian=mixture.pooled(Team()), mixture=mixture, **described)
+
+
+def _gaussian(about: dict[str, Any], suffix: str, arrays: Arrays, size: int) -> Gaussian:
+    mean = arrays[f"mean{suffix}"]
+    _require(mean.shape == (size,) and mean.dtype == np.float64, "the mean")
+    covariance: DenseCovariance | FactoredCovariance
+    if f"factor{suffix}" in arrays:
+        factor, epsilon = arrays[f"factor{suffix}"], float(about["epsilon"])
+        _require(factor.ndim == 2 and len(factor) == size and epsilon >= 0, "the covariance")
+        covariance = FactoredCovariance(factor, epsilon, bool(about["initial"]))
+    else:
+        matrix = arrays[f"covariance{suffix}"]
+        _require(matrix.shape == (size, size), "the covariance")
+        covariance = DenseCovariance(matrix)
+    _require(covariance.dtype in (np.float64, np.float32), "the covariance's type")
+    _require(bool(np.all(covariance.diagonal() > 0)), "the covariance's diagonal")
+    return Gaussian(mean, covariance)
+
+
+def _mixture(about: list[dict[str, Any]], arrays: Arrays, size: int) -> Mixture:
+    components = tuple(_gaussian(entry, f"_{k}", arrays, size) for k, entry in enumerate(about))
+    alike = {(type(own.covariance), own.covariance.dtype) for own in components}
+    _require(len(components) > 1 and len(alike) == 1, "the components")
+    proportions = arrays["proportions"]
+    _require(
+        proportions.shape == (len(components),) and proportions.dtype == np.float64,
+        "the number of proportions",
+    )
+    likely = np.all(proportions > 0) and abs(proportions.sum() - 1) < 1e-9
+    _require(bool(likely), "the proportions")
+    return Mixture(proportions, components)
 
 
 def _ordinal(settings: FitSettings, arrays: Arrays) -> OrdinalScale | None:

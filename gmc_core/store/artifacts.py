@@ -19,6 +19,8 @@ from gmc_core.covariance import DenseCovariance, FactoredCovariance
 from gmc_core.em import EmState
 from gmc_core.fit import IterationRecord
 from gmc_core.gaussian import Gaussian
+from gmc_core.linalg.threads import Team
+from gmc_core.mixture import Mixture, MixtureState
 from gmc_core.splits import Split
 from gmc_core.store.places import write_atomically
 
@@ -44,8 +46,7 @@ class Checkpoint:
 def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     """Write the state, replacing the one before."""
     state = checkpoint.state
-    covariance = state.gaussian.covariance
-    arrays: dict[str, Any] = {"mean": state.gaussian.mean, "weights": state.weights}
+    arrays: dict[str, Any] = {"weights": state.weights}
     if state.values is not None:
         arrays["values"] = state.values
     about: dict[str, Any] = {
@@ -54,13 +55,35 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
         "iteration": state.iteration,
         "records": [record.as_dict() for record in checkpoint.records],
     }
-    if isinstance(covariance, FactoredCovariance):
-        arrays["factor"] = covariance.factor
-        about["epsilon"], about["initial"] = covariance.epsilon, covariance.initial
-    else:
-        arrays["matrix"] = covariance.matrix
+    gaussians: tuple[Gaussian, ...] = (state.gaussian,)
+    if isinstance(state, MixtureState):
+        gaussians = state.mixture.components
+        arrays["proportions"] = state.mixture.proportions
+        arrays["responsibilities"] = state.responsibilities
+    about["gaussians"] = [_keep(own, str(k), arrays) for k, own in enumerate(gaussians)]
     arrays["about"] = np.array(json.dumps(about))
     write_atomically(folder / STATE, lambda file: np.savez(file, **arrays))
+
+
+def _keep(gaussian: Gaussian, suffix: str, arrays: dict[str, Any]) -> dict[str, Any]:
+    """Adds the arrays of (μ, Σ); returns what else there is to say of Σ."""
+    covariance = gaussian.covariance
+    arrays[f"mean{suffix}"] = gaussian.mean
+    if isinstance(covariance, FactoredCovariance):
+        arrays[f"factor{suffix}"] = covariance.factor
+        return {"epsilon": covariance.epsilon, "initial": covariance.initial}
+    arrays[f"matrix{suffix}"] = covariance.matrix
+    return {}
+
+
+def _take(about: dict[str, Any], suffix: str, file: Any) -> Gaussian:
+    """What :func:`_keep` kept."""
+    covariance = (
+        FactoredCovariance(file[f"factor{suffix}"], about["epsilon"], about["initial"])
+        if f"factor{suffix}" in file
+        else DenseCovariance(file[f"matrix{suffix}"])
+    )
+    return Gaussian(file[f"mean{suffix}"], covariance)
 
 
 def load_checkpoint(folder: Path, key: str) -> Checkpoint | None:
@@ -70,14 +93,18 @@ def load_checkpoint(folder: Path, key: str) -> Checkpoint | None:
             about = json.loads(str(file["about"]))
             if about["key"] != key:
                 return None
-            covariance = (
-                FactoredCovariance(file["factor"], about["epsilon"], about["initial"])
-                if "factor" in file
-                else DenseCovariance(file["matrix"])
-            )
-            gaussian = Gaussian(file["mean"], covariance)
-            values = file.get("values")
-            state = EmState(about["iteration"], gaussian, file["weights"], values)
+            gaussians = tuple(_take(own, str(k), file) for k, own in enumerate(about["gaussians"]))
+            iteration, weights = about["iteration"], file["weights"]
+            state = EmState(iteration, gaussians[0], weights, file.get("values"))
+            if "proportions" in file:
+                mixture = Mixture(file["proportions"], gaussians)
+                state = MixtureState(
+                    iteration,
+                    mixture.pooled(Team()),
+                    weights,
+                    mixture=mixture,
+                    responsibilities=file["responsibilities"],
+                )
             records = tuple(IterationRecord.from_dict(values) for values in about["records"])
             return Checkpoint(key, about["repetition"], records, state)
     except FileNotFoundError:

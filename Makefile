@@ -24,10 +24,10 @@ app: $(VENV)/ready
 fit: $(VENV)/ready
 	$(BIN)/gmc fit --data sample --protocol weak
 
-# All tests, browser included; installs what they need.
+# All tests, browser included, in two processes; installs what they need.
 test: $(VENV)/ready-dev
 	$(BIN)/python -m tests.browser.install
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n 2
 
 # Style, types and known vulnerabilities.
 check: $(VENV)/ready-dev

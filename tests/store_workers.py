@@ -7,15 +7,21 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from gmc_core.experiment import ExperimentConfig
 from gmc_core.filters import Filter
+from gmc_core.fit import IterationRecord
 from gmc_core.settings import FitSettings
 from gmc_core.store import Run, Store
+from gmc_core.store.queue import Claim
+from gmc_core.worker.heart import BEAT_SECONDS
 
 ROOT = Path(__file__).parents[1]
 
@@ -105,7 +111,28 @@ def alive(pid: int) -> bool:
     return process_mark(pid) is not None
 
 
-def wait_for(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
+@contextmanager
+def cancelled_when(
+    store: Store, id: str, reached: Callable[[IterationRecord], bool]
+) -> Iterator[None]:
+    """Workers of this process cancel the run or sweep ``id`` at the record that is ``reached``.
+
+    They go on slowly, so that the run cannot end before they have heard of it.
+    """
+    original = Claim.add_record
+
+    def add_record(claim: Claim, repetition: int, record: IterationRecord) -> None:
+        original(claim, repetition, record)
+        if reached(record):
+            store.cancel(id)
+            time.sleep(2 * BEAT_SECONDS)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Claim, "add_record", add_record)
+        yield
+
+
+def wait_for(condition: Callable[[], Any], seconds: float = 180.0) -> Any:
     """The first true value of ``condition``."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

@@ -29,7 +29,8 @@ def store(asked):
 
 def ready(at):
     """The page once the baselines are there."""
-    for _ in range(100):
+    until = time.monotonic() + 120
+    while time.monotonic() < until:
         if not any("being computed" in caption.value for caption in at.caption):
             return at
         time.sleep(0.05)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-import threading
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from store_workers import small, states, wait_for
+from store_workers import cancelled_when, small, states
 
 from gmc_core.cli import main
 from gmc_core.errors import ConfigError
 from gmc_core.experiment import run_experiment
+from gmc_core.fit import IterationRecord
 from gmc_core.store import Store
 from gmc_core.sweeps import SweepConfig, log_epsilons, submit_sweep, sweep_results
 from gmc_core.worker import work
@@ -97,16 +97,20 @@ def test_the_same_sweep_is_found_and_shares_runs_with_another(tmp_path: Path) ->
 
 def test_partial_results_cancel_and_resume(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    parent = submit_sweep(store, sweep(iterations=80))
-    thread = threading.Thread(
-        target=work, args=(Store(tmp_path),), kwargs={"idle_seconds": 0, "polite": False}
-    )
-    thread.start()
-    wait_for(lambda: store.run(parent.id).iteration >= 1)
-    assert store.run(parent.id).state in ("running", "queued")
-    assert len(sweep_results(store, parent.id)) >= 2
-    store.cancel(parent.id)
-    thread.join()
+    parent = submit_sweep(store, sweep(iterations=8))
+    on_the_way = []
+
+    def one_is_done(_: IterationRecord) -> bool:
+        now = store.run(parent.id)
+        if now.iteration:
+            on_the_way.append((now.state, len(sweep_results(store, parent.id))))
+        return bool(now.iteration)
+
+    with cancelled_when(store, parent.id, one_is_done):
+        work(store, idle_seconds=0, polite=False)
+    state, results = on_the_way[0]
+    assert state == "running"
+    assert results >= 2
     assert store.run(parent.id).state == "cancelled"
     assert set(states(store, parent.id)) == {"finished", "cancelled"}
     store.resume(parent.id)

@@ -1,0 +1,35 @@
+"""How all tests run: their priority, and how processes share them (``pytest -n 2``, pytest-xdist).
+
+One process drives the browser, which mostly waits, while another does the numerics.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+BROWSER = "tests/browser/"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Whole files, in order; all browser tests to one process, and first, as they take longest."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Files(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return BROWSER if nodeid.startswith(BROWSER) else nodeid.partition("::")[0]
+
+    config.option.loadscopereorder = False
+    return Files(config, log)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def usual_priority() -> Iterator[None]:
+    """Workers within the tests' process must not lower its priority for all that follows."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "nice", lambda _: 0)
+        yield

@@ -81,7 +81,6 @@ def test_posterior_is_the_conditional_gaussian(noise):
     variance = dense.posterior_variance(state.mu, state.Sigma, noise, observed)
     np.testing.assert_allclose(posterior.mean, state.F[3], atol=1e-9)
     np.testing.assert_allclose(posterior.variance, variance, atol=1e-9)
-    # Without noise the reference's variance of a known rating is zero up to rounding, of either sign.
     # Rounding can leave the reference a hair below 0 at observed items.
     expected = np.sqrt(np.maximum(variance, 0) + noise)
     np.testing.assert_allclose(posterior.rating_sd, expected, atol=1e-6)

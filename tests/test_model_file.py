@@ -12,7 +12,7 @@ from making import random_table, ratings_of
 from gmc_core import array_archive
 from gmc_core.errors import ConfigError, ModelFileError
 from gmc_core.fit import fit
-from gmc_core.model_file import load_model, save_model
+from gmc_core.model_file import FORMAT, FORMAT_VERSION, load_model, save_model
 from gmc_core.ratings import ItemInfo, Ratings, Vocabulary
 from gmc_core.settings import FitSettings
 from gmc_core.splits import no_split
@@ -301,13 +301,10 @@ def test_compressed_is_refused(saved):
 
 def tampered(saved, change):
     """A file whose hashes are right and whose content is not."""
-    header, arrays = array_archive.read(saved, FORMAT, 1)
+    header, arrays = array_archive.read(saved, FORMAT, FORMAT_VERSION)
     header.pop("arrays")
     change(header, arrays)
     array_archive.write(saved, header.pop("format"), header.pop("format_version"), header, arrays)
-
-
-FORMAT = "gaussian matrix completion model"
 
 
 def test_newer_version(saved):

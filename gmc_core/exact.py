@@ -44,6 +44,10 @@ FloatArray = npt.NDArray[np.floating]
 # Flops in one piece of work, as in the plain E-step: about 20 ms.
 _PIECE = 5e8
 
+# Numbers in the workspace of the inverses, at least: 8 MB. Many small signals would
+# otherwise go in batches of one or two, each with the overhead of a team's run.
+_ROOM = 1 << 20
+
 
 @dataclass(frozen=True, eq=False)
 class Prior:
@@ -204,8 +208,8 @@ def exact_e_step(
     scale = dtype.type(1 / max(signals.count, 1))
     order = signals.heavy_first
     squares = signals.sizes[order] ** 2
-    room = max(signals.dimension**2, int(squares.max(initial=0)))
-    inverses = np.empty(room, dtype)
+    room = max(signals.dimension**2, int(squares.max(initial=0)), _ROOM)
+    inverses = np.empty(min(room, int(squares.sum())), dtype)
     start = 0
     while start < len(order):
         stop = start + int(np.searchsorted(np.cumsum(squares[start:]), room, side="right"))

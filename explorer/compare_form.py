@@ -12,7 +12,7 @@ from gmc_core.comparators import available, method_named
 from gmc_core.comparators.peers import ENVIRONMENT, PeerError, installed_peers
 from gmc_core.comparison_files import method_key
 from gmc_core.errors import DataError
-from gmc_core.ratings import RatingScale
+from gmc_core.ratings import Ratings
 from gmc_core.store import comparisons
 
 SUGGESTED = ("paper", "exact", "mf", "knn", "bias")
@@ -88,8 +88,8 @@ def form() -> None:
         icon=":material/play_arrow:",
     )
     if clicked:
-        begin(list(methods), reference, list(range(chosen.seed, chosen.seed + count)), peers,
-              ratings.scale)  # fmt: skip
+        seeds = list(range(chosen.seed, chosen.seed + count))
+        begin(list(methods), reference, seeds, peers, ratings)
 
 
 def _peers() -> dict[str, str]:
@@ -108,7 +108,7 @@ def _peers() -> dict[str, str]:
 
 
 def begin(
-    methods: list[str], reference: str, seeds: list[int], peers: dict[str, str], scale: RatingScale
+    methods: list[str], reference: str, seeds: list[int], peers: dict[str, str], ratings: Ratings
 ) -> None:
     """Start the comparison in the background and show it."""
     config = context.current_config()
@@ -116,10 +116,11 @@ def begin(
     if folder.status().active:
         st.toast("These data are being compared already; here it is.")
     else:
-        made = [method_named(name, scale, peers) for name in methods]
+        made = [method_named(name, ratings.scale, peers) for name in methods]
         pythons = list(dict.fromkeys(peers[name] for name in methods if name in peers))
         plan = comparisons.Plan(
-            title=f"{sources.title(context.current().data)}, {PROTOCOLS[config.protocol]}",
+            title=f"{sources.title(context.current().data)}, {ratings.n_items:,} items, "
+            f"{PROTOCOLS[config.protocol]}",
             command=comparisons.command_for(config, folder, seeds, methods, reference, pythons),
             protocol=config.protocol,
             seeds=tuple(seeds),

@@ -150,7 +150,7 @@ def _body(
     options: dict[str, Any] = {"dark": is_dark(), "revision": folder.id}
     left, right = st.columns(2, gap="small")
     with left:
-        st.markdown("**Paired differences**, with 95 % intervals")
+        st.markdown("**Paired differences**, with 95 % intervals: left of 0 is better")
         chart(
             figures.differences_figure(rows, label, metric, **options),
             figures.describe_differences(rows, label, metric),

@@ -72,8 +72,7 @@ def differences_figure(
     )  # fmt: skip
     style(
         figure,
-        x=f"{METRIC_LABELS[metric]} minus that of {html.escape(reference, quote=False)} "
-        "(left: better)",
+        x=f"{METRIC_LABELS[metric]} minus that of {html.escape(reference, quote=False)}",
         height=130 + _LINE * max(len(found), 2),
         uirevision=revision,
         dark=dark,

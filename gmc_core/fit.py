@@ -25,6 +25,7 @@ from gmc_core.folding import fold_in
 from gmc_core.linalg.threads import Team
 from gmc_core.metrics import Scores, score
 from gmc_core.mixture import (
+    Memberships,
     MixtureState,
     initial_mixture,
     mixture_e_step,
@@ -296,12 +297,21 @@ class Fit:
         return self.ordinal.decide(raw, opinion_variance(self.noise, self.settings))
 
     def _predict_mixture(self, state: MixtureState) -> npt.NDArray[np.float64]:
-        shown, mixture = self.shown_signals, state.mixture
-        weights, responsibilities = state.weights, state.responsibilities
-        if shown is not self.signals:
-            found = mixture_e_step(shown, mixture, self.noise, self.team)
-            weights, responsibilities = found.weights, found.responsibilities
-        return predict_mixture(shown, weights, responsibilities, mixture, *self.pairs, self.team)
+        shown, found = self.shown_signals, self.memberships(state)
+        return predict_mixture(
+            shown,
+            found.weights,
+            found.responsibilities,
+            state.mixture,
+            *self.pairs,
+            self.team,
+        )
+
+    def memberships(self, state: MixtureState) -> MixtureState | Memberships:
+        """Weights and responsibilities of ``shown_signals`` under a mixture."""
+        if self.shown_signals is self.signals:
+            return state
+        return mixture_e_step(self.shown_signals, state.mixture, self.noise, self.team)
 
     def _record(
         self, step: EmStep, before: npt.NDArray[np.float64], began: float

@@ -24,6 +24,7 @@ from gmc_core.fit import Fit
 from gmc_core.folding import fold_in
 from gmc_core.gaussian import Gaussian
 from gmc_core.linalg.threads import Team
+from gmc_core.mixture import MixtureState
 from gmc_core.noise import Noise
 from gmc_core.ordinal import OrdinalScale
 from gmc_core.ratings import Ratings
@@ -44,11 +45,33 @@ class Spread:
 def spread(fit: Fit) -> Spread:
     """Of the held-out pairs of a fit; one factorization for each of their users."""
     signals, pairs = fit.shown_signals, fit.pairs
+    if isinstance(fit.state, MixtureState):
+        return _spread_of_mixture(fit, fit.state)
     weights = fit.state.weights
     if fit.split.shown is not None:
         weights = fold_in(signals, fit.state.gaussian, fit.noise, fit.team, fit.ordinal)
     centre = predict_pairs(signals, weights, fit.state.gaussian, *pairs, fit.team)
     variance = pair_variances(signals, fit.state.gaussian, fit.noise, *pairs)
+    return Spread(centre, np.sqrt(variance))
+
+
+def _spread_of_mixture(fit: Fit, state: MixtureState) -> Spread:
+    """The same of a mixture: the components' variances, and that between their means."""
+    signals, pairs, found = fit.shown_signals, fit.pairs, fit.memberships(state)
+    shares = found.responsibilities[pairs[0]]
+    components = state.mixture.components
+    centres = np.stack(
+        [
+            predict_pairs(signals, weights, component, *pairs, fit.team)
+            for weights, component in zip(found.weights, components, strict=True)
+        ],
+        axis=1,
+    )
+    inside = np.stack(
+        [pair_variances(signals, component, fit.noise, *pairs) for component in components], axis=1
+    )
+    centre = (shares * centres).sum(axis=1)
+    variance = (shares * (inside + (centres - centre[:, None]) ** 2)).sum(axis=1)
     return Spread(centre, np.sqrt(variance))
 
 

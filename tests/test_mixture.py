@@ -13,6 +13,7 @@ from gmc_core.em import initial_state, map_em
 from gmc_core.errors import ConfigError, ModelFileError, NumericalError
 from gmc_core.experiment import ExperimentConfig, Filter, run_experiment
 from gmc_core.fit import Fit, fit
+from gmc_core.intervals import spread
 from gmc_core.linalg.threads import Team
 from gmc_core.mixture import MixtureState, initial_mixture, mixture_em
 from gmc_core.mixture_model import MixtureModel, MixturePosterior
@@ -296,9 +297,12 @@ def test_held_out_users_are_folded_in(ratings):
     running = fit(split, MIXTURE)
     model = running.model()
     assert len(running.predictions)
+    held = spread(running)
     for k, (user, item) in enumerate(zip(split.test_users, split.test_items, strict=True)):
         posterior = model.posterior(*split.shown.of_user(user))
         assert posterior.mean[item] == pytest.approx(running.predictions[k], abs=1e-9)
+        assert posterior.mean[item] == pytest.approx(held.centre[k], abs=1e-9)
+        assert posterior.rating_sd[item] == pytest.approx(held.sd[k], abs=1e-7)
 
 
 @pytest.mark.parametrize("kind", ["columns", "blocks"])

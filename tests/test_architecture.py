@@ -83,7 +83,7 @@ ALLOWED = {
 
 
 ABOVE_THE_MODEL = {
-    "cli", "store", "worker", "sweeps", "reproduction", "report_html", "__main__",
+    "cli", "store", "worker", "sweeps", "reproduction", "report_html", "claims", "__main__",
 }  # fmt: skip
 
 

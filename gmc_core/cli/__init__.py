@@ -34,6 +34,7 @@ MODULES = (
     "gmc_core.cli.auto",
     "gmc_core.cli.sweep",
     "gmc_core.cli.compare",
+    "gmc_core.cli.claims",
     "gmc_core.cli.runs",
     "gmc_core.cli.worker",
 )  # fmt: skip

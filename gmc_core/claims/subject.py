@@ -1,0 +1,169 @@
+"""The data that the claims are checked on, and the experiments that they share."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gmc_core.cost import estimate, gemm_rate
+from gmc_core.errors import ConfigError
+from gmc_core.experiment import ExperimentConfig, Prepared, describe
+from gmc_core.published import PublishedTable
+from gmc_core.ratings import RatingScale
+from gmc_core.reproduction import table_for
+from gmc_core.settings import PAPER_ITERATIONS, FitSettings, paper_epsilon
+from gmc_core.splits import default_counts
+
+# Held-out ratings that resolve a paired difference of the margin on whole-star scales.
+WANTED_RATINGS = 3_300
+FEWEST_SPLITS, MOST_SPLITS = 3, 10
+# A table's figure has no pair, so its interval narrows with the number of ratings only.
+TABLE_SPLITS = 12
+
+COMPONENTS = (2, 3)
+BLOCKS = (16, 32)
+NOISES = (0.1, 0.5)  # in stars², scaled like ε
+METHODS = ("paper", "mf", "knn", "bias")
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """Filtered data, and how many splits to measure on.
+
+    base : data, reading and filter; its protocol and fit do not count.
+    data : :func:`gmc_core.experiment.describe` of them.
+    user_counts, item_counts : (M,), (N,) ratings of each user and item.
+    splits : of each setting that is compared with the paper's, 2 or more.
+    table_splits : of the paper's own settings where it has a figure for these data.
+    """
+
+    base: ExperimentConfig
+    data: dict[str, Any]
+    user_counts: npt.NDArray[np.int64]
+    item_counts: npt.NDArray[np.int64]
+    splits: int
+    table_splits: int
+
+    @classmethod
+    def of(cls, base: ExperimentConfig, prepared: Prepared, splits: int | None = None) -> Subject:
+        """The subject of loaded data.
+
+        splits : default as many as give ``WANTED_RATINGS`` held-out ratings, 3 to 10.
+
+        Raises
+        ------
+        ConfigError
+            If the data are an explicit pair of files, ``splits`` is below 2, or all
+            ratings are equal.
+        """
+        if prepared.pair is not None:
+            raise ConfigError(
+                "The claims are checked on splits of one data set; give it with --data instead "
+                "of a training and a test file."
+            )
+        if splits is not None and not 2 <= splits <= 100:
+            raise ConfigError(f"The claims are checked on 2..100 splits, not {splits}.")
+        ratings = prepared.ratings
+        ratings.scale.nmae_divisor  # noqa: B018  (raises where there is nothing to predict)
+        each = default_counts(int((ratings.user_counts > 1).sum()))[0]
+        found = min(max(math.ceil(WANTED_RATINGS / max(each, 1)), FEWEST_SPLITS), MOST_SPLITS)
+        data = describe(prepared)
+        count = found if splits is None else splits
+        return cls(
+            base=replace(base, protocol="weak", weak_users=None, strong_users=None, seed=0),
+            data=data,
+            user_counts=ratings.user_counts,
+            item_counts=ratings.item_counts,
+            splits=count,
+            table_splits=count if table_for(data) is None else max(count, TABLE_SPLITS),
+        )
+
+    @property
+    def scale(self) -> RatingScale:
+        """Of the ratings."""
+        return RatingScale(*self.data["scale"])
+
+    @property
+    def table(self) -> PublishedTable | None:
+        """The paper's table for these data, if it has one."""
+        return table_for(self.data)
+
+    @property
+    def epsilon(self) -> float:
+        """The paper's ε on this scale."""
+        return paper_epsilon(self.scale)
+
+    def experiments(self) -> dict[str, ExperimentConfig]:
+        """All experiments by name; every claim names those that it needs.
+
+        float32 except where the claim is about the numbers' precision: the objective's
+        rise, and a covariance that is barely positive definite.
+        """
+        scale, plain = self.scale, FitSettings(dtype="float32")
+
+        def config(repetitions: int = self.splits, **fit: Any) -> ExperimentConfig:
+            return replace(self.base, repetitions=repetitions, fit=replace(plain, **fit))
+
+        found = {
+            "paper": config(self.table_splits),
+            "objective": config(1, dtype="float64", objective=True),
+            "singular": config(1, dtype="float64", epsilon=0.0),
+            "longer": config(iterations=2 * PAPER_ITERATIONS),
+        }
+        for name, value in self.epsilons().items():
+            found[name] = config(epsilon=value)
+        for name, value in self.initials().items():
+            found[name] = config(initial=value)
+        found["columns"] = config(signals="columns")
+        for side in BLOCKS:
+            found[f"blocks {side}"] = config(signals="blocks", block=(side, side))
+        for name, value in self.noises().items():
+            found[name] = config(noise=value)
+        for count in COMPONENTS:
+            found[f"mixture {count}"] = config(model="mixture", components=count)
+        if self.table is not None:
+            found["strong"] = replace(config(self.table_splits), protocol="strong")
+        assert scale.high > scale.low
+        return found
+
+    def epsilons(self) -> dict[str, float]:
+        """Half and double the paper's ε."""
+        return {
+            f"epsilon {value:g}": value
+            for value in (float(f"{self.epsilon * factor:.3g}") for factor in (0.5, 2.0))
+        }
+
+    def initials(self) -> dict[str, float]:
+        """A quarter of the range inside either end: 2 and 4 of 1..5."""
+        scale = self.scale
+        quarter = (scale.high - scale.low) / 4
+        values = (scale.low + quarter, scale.high - quarter)
+        return {f"initial {value:g}": float(value) for value in values}
+
+    def noises(self) -> dict[str, float]:
+        """Noise variances to be neglected or not."""
+        unit = self.epsilon / 0.3
+        return {f"noise {value * unit:g}": value * unit for value in NOISES}
+
+    def seconds(self) -> float:
+        """Estimated computing time of all experiments, without the comparison.
+
+        Blocks are not counted: their covariances are small.
+        """
+        total, rates = 0.0, {}
+        for config in self.experiments().values():
+            fit = config.fit
+            if fit.signals == "blocks":
+                continue
+            sizes, dimension = self.user_counts, len(self.item_counts)
+            if fit.signals == "columns":
+                sizes, dimension = self.item_counts, len(self.user_counts)
+            rate = rates.setdefault(fit.dtype, gemm_rate(fit.dtype))
+            cost = estimate(sizes, dimension, fit.dtype, objective=fit.objective)
+            times = (fit.components or 1) * fit.iterations * config.repetitions
+            total += cost.seconds(rate) * times
+        return total

@@ -1,0 +1,141 @@
+"""Verdicts, and the rules by which they are made: nobody writes one by hand.
+
+A rule sees only a 95 % interval and a margin. What lies on one side of the margin as a
+whole is decided; what straddles it is not resolved.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from gmc_core.metrics import PairedDifference
+
+Word = Literal["holds", "does not hold", "not resolved", "not measured"]
+WORDS: tuple[Word, ...] = ("holds", "does not hold", "not resolved", "not measured")
+
+# The largest difference of NMAE that the paper itself calls marginal (section 3.3).
+MARGIN = 0.005
+
+
+@dataclass(frozen=True)
+class Line:
+    """One figure behind a verdict: what it is of, its value, and its 95 % interval.
+
+    low, high : None where the figure is exact, or has no interval.
+    """
+
+    label: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+    @classmethod
+    def of(cls, label: str, difference: PairedDifference) -> Line:
+        """A paired difference under a label."""
+        return cls(label, difference.mean, difference.low, difference.high)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """(low, high); an exact figure is an interval of length 0."""
+        low = self.value if self.low is None else self.low
+        high = self.value if self.high is None else self.high
+        return low, high
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the measurement says of a claim.
+
+    verdict : one of ``WORDS``.
+    sentence : what was found, for people.
+    unit : of value, low and high: "NMAE" (a difference), "times", "%", "iterations" or
+        "fits".
+    value, low, high : the figure that decided, and its 95 % interval; None where there
+        is none.
+    lines : all figures behind it.
+    runs : ids of the runs that they come from. comparison : id of the comparison.
+    """
+
+    verdict: Word
+    sentence: str
+    unit: str = "NMAE"
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    lines: tuple[Line, ...] = ()
+    runs: tuple[str, ...] = ()
+    comparison: str = ""
+
+    @property
+    def figure(self) -> str:
+        """The figure that decided, with its unit; "" without one."""
+        return "" if self.value is None else f"{number(self.value, self.unit)} {self.unit}"
+
+    @property
+    def interval(self) -> str:
+        """The 95 % interval; "" without one."""
+        if self.low is None or self.high is None:
+            return ""
+        return f"[{number(self.low, self.unit)}, {number(self.high, self.unit)}]"
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+def number(value: float, unit: str) -> str:
+    """A figure in its unit for people; differences of NMAE have a sign."""
+    if math.isnan(value):
+        return "–"
+    if unit == "NMAE":
+        return f"{value:+.4f}"
+    if unit in ("iterations", "fits"):
+        return f"{value:g}"
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+# Rules ---------------------------------------------------------------------------------
+
+
+def within(line: Line, margin: float = MARGIN) -> Word:
+    """Whether |figure| ≤ margin: two settings differ by no more than that."""
+    low, high = line.interval
+    if -margin <= low and high <= margin:
+        return "holds"
+    return "does not hold" if low > margin or high < -margin else "not resolved"
+
+
+def at_most(line: Line, margin: float = MARGIN) -> Word:
+    """Whether figure ≤ margin: a gain or a gap is no more than that."""
+    low, high = line.interval
+    if high <= margin:
+        return "holds"
+    return "does not hold" if low > margin else "not resolved"
+
+
+def above(line: Line, bound: float = 0.0) -> Word:
+    """Whether figure > bound: one setting is worse than another."""
+    low, high = line.interval
+    if low > bound:
+        return "holds"
+    return "does not hold" if high < bound else "not resolved"
+
+
+def all_of(words: Iterable[Word]) -> Word:
+    """Of several conditions: one that fails decides, then one that is not resolved.
+
+    Raises
+    ------
+    ValueError
+        If there are none.
+    """
+    found = list(words)
+    if not found:
+        raise ValueError("A verdict needs at least one condition.")
+    for word in ("does not hold", "not measured", "not resolved"):
+        if word in found:
+            return word  # type: ignore[return-value]
+    return "holds"

@@ -1,0 +1,179 @@
+"""``gmc claims``: every claim of the paper, measured on the data at hand."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import TYPE_CHECKING, Any
+
+from gmc_core.cli.arguments import add_experiment_arguments, config_from_arguments, whole
+from gmc_core.cli.output import check_output, duration, figure, note, table
+from gmc_core.cli.parser import add_command
+from gmc_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from gmc_core.claims import Subject
+    from gmc_core.claims.results import Results
+    from gmc_core.store import Run, Store
+
+EXAMPLES = """\
+  gmc claims --data sample --out report.html
+  gmc claims --data ml-1m --out report.html --markdown claims.md --json claims.json
+  gmc claims --data ml-1m --now          what has been found so far, computing nothing
+"""
+POLL_SECONDS = 0.5
+# What the claims themselves decide.
+SKIPPED = (
+    "train", "test", "protocol", "seed", "repetitions", "weak_users", "strong_users", "model",
+    "epsilon", "iterations", "noise", "init", "signals", "block", "dtype", "objective",
+    "prior_strength", "prior_target", "relaxation", "warm", "components",
+)  # fmt: skip
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command ``claims``."""
+    parser = add_command(
+        commands,
+        "claims",
+        help="check every claim of the paper on these data",
+        description="Measure each claim of the paper: holds, does not hold, or not resolved, with "
+        "figure,\ninterval and run. Everything computed is kept among the runs: stopped with "
+        "Ctrl-C, the same\ncommand goes on, and a second time it only reports.",
+        examples=EXAMPLES,
+    )
+    add_experiment_arguments(parser, skip=SKIPPED)
+    group = parser.add_argument_group("claims")
+    group.add_argument(
+        "--splits",
+        type=whole,
+        metavar="N",
+        help="compare settings on N splits (default: 3 to 10, enough for the margin of .005)",
+    )
+    group.add_argument(
+        "--now", action="store_true", help="report what is there, without computing anything"
+    )
+    output = parser.add_argument_group("output")
+    output.add_argument("--out", metavar="FILE", help="write the report as one HTML file")
+    output.add_argument("--markdown", metavar="FILE", help="write it as Markdown")
+    output.add_argument("--json", metavar="FILE", help="write all figures ('-' for stdout)")
+    parser.set_defaults(
+        run=run, train=None, test=None, protocol="weak", seed=0, repetitions=1, weak_users=None,
+        strong_users=None, model="paper", signals="rows", block=None, dtype="float64",
+        objective=False,
+    )  # fmt: skip
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compute what is missing, then report."""
+    for path, flag in ((args.out, "--out"), (args.markdown, "--markdown"), (args.json, "--json")):
+        check_output(path, flag)
+    if args.splits is not None and args.splits < 2:
+        raise ConfigError(f"--splits must be 2 or more, not {args.splits}.")
+    from gmc_core.claims import Subject
+    from gmc_core.claims.check import look, progress
+    from gmc_core.cli.data import DownloadBar
+    from gmc_core.cli.progress import tell_prepared
+    from gmc_core.cli.runs import open_store
+    from gmc_core.experiment import prepare
+
+    config = config_from_arguments(args)
+    prepared = prepare(config, progress=DownloadBar())
+    tell_prepared(prepared)
+    subject = Subject.of(config, prepared, args.splits)
+    del prepared
+    with open_store() as store:
+        if not args.now:
+            _compute(store, subject)
+        results = look(store, subject)
+        open_ = not progress(store, subject).complete
+    _tell(results, args)
+    if open_:
+        note("not everything has been computed; the same command without --now goes on")
+    return 0
+
+
+def _compute(store: Store, subject: Subject) -> None:
+    """Wait for runs and comparison, with progress on stderr; Ctrl-C stops them."""
+    from gmc_core.claims.check import cancel
+
+    try:
+        _follow_runs(store, subject)
+        _follow_comparison(subject)
+    except KeyboardInterrupt:
+        cancel(store, subject)
+        note("stopped; the same command goes on")
+        raise
+
+
+def _follow_runs(store: Store, subject: Subject) -> None:
+    from gmc_core.claims.check import submit
+    from gmc_core.worker import ensure_worker
+
+    runs = submit(store, subject)
+    told = {name for name, found in runs.items() if found.ended_for_good}
+    note(f"{len(runs)} experiments, {len(told)} of them were there already")
+    while len(told) < len(runs):
+        for name in runs:
+            if name in told:
+                continue
+            found = store.run(runs[name].id)
+            if found.ended_for_good:
+                told.add(name)
+                note(f"[{len(told)}/{len(runs)}] {_line(found)}")
+        if len(told) < len(runs):
+            ensure_worker(store)
+            time.sleep(POLL_SECONDS)
+
+
+def _line(run: Run) -> str:
+    """What became of an experiment."""
+    if run.state != "finished":
+        return f"{run.title}: {run.state}. {run.message}"
+    summary = run.summary or {}
+    spent = duration(float(summary.get("seconds") or 0.0))
+    return f"{run.title}: NMAE {figure(summary.get('nmae'))}, {spent}"
+
+
+def _follow_comparison(subject: Subject) -> None:
+    from gmc_core.claims.check import start_comparison
+
+    folder = start_comparison(subject)
+    said = ""
+    while (status := folder.status()).active:
+        line = f"comparison with other methods: {status.done} of {status.total}; {status.now}"
+        if line != said:
+            said = line
+            note(line)
+        time.sleep(POLL_SECONDS)
+    if status.state != "finished":
+        note(f"the comparison is {status.state}. {status.message} {folder.last_words()}".rstrip())
+    for name, _, reason in status.failures:
+        note(f"{name}: {reason}")
+
+
+def _tell(results: Results, args: argparse.Namespace) -> None:
+    """Write the files, and the table to stdout."""
+    from pathlib import Path
+
+    from gmc_core.claims import judge
+    from gmc_core.claims.report import (
+        as_html,
+        as_json,
+        as_markdown,
+        summary_sentence,
+        text_rows,
+    )
+
+    if args.out is not None:
+        Path(args.out).write_text(as_html(results), encoding="utf-8")
+    if args.markdown is not None:
+        Path(args.markdown).write_text(as_markdown(results), encoding="utf-8")
+    if args.json == "-":
+        print(as_json(results))
+        return
+    if args.json is not None:
+        Path(args.json).write_text(as_json(results) + "\n", encoding="utf-8")
+    verdicts = judge(results)
+    header = ("claim", "verdict", "figure", "95 % interval", "run")
+    print(table(header, text_rows(verdicts), left=5))
+    print("\n" + summary_sentence(verdicts))

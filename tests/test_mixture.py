@@ -6,6 +6,7 @@ import dense_reference as dense
 import numpy as np
 import pytest
 from making import random_table, ratings_of, signals_of
+from store_workers import cancelled_when, figures, small
 
 from gmc_core.completion import completed_blocks
 from gmc_core.cost import estimate
@@ -24,7 +25,8 @@ from gmc_core.noise import Noise
 from gmc_core.pictures import picture
 from gmc_core.settings import FitSettings
 from gmc_core.splits import no_split, strong_split, weak_split
-from gmc_core.store import artifacts
+from gmc_core.store import Store, artifacts
+from gmc_core.worker import work
 
 USERS, ITEMS = 40, 12
 MIXTURE = FitSettings(model="mixture", components=2, iterations=4)
@@ -425,3 +427,19 @@ def test_an_experiment_takes_it_by_name():
     result, running = run_experiment(config)
     assert 0 < result["summary"]["nmae"] < 1
     assert isinstance(running.model(), MixtureModel)
+
+
+def test_a_worker_goes_on_with_a_cancelled_run_to_the_same_figures(tmp_path):
+    config = small(model="mixture", components=2, iterations=8)
+    quiet, store = Store(tmp_path / "quiet"), Store(tmp_path / "noisy")
+    expected, run = quiet.submit(config), store.submit(config)
+    work(quiet, idle_seconds=0, polite=False)
+    with cancelled_when(store, run.id, lambda record: record.iteration >= 3):
+        work(store, idle_seconds=0, polite=False)
+    assert store.run(run.id).state == "cancelled"
+    partial = store.model(run.id)
+    assert isinstance(partial, MixtureModel) and 3 <= partial.iteration < 8
+    store.resume(run.id)
+    work(store, idle_seconds=0, polite=False)
+    assert figures(store, run.id) == figures(quiet, expected.id)
+    assert len(artifacts.picture_index(store.folder(run.id))) == 8

@@ -33,6 +33,7 @@ page = st.navigation(
             url_path="sensitivity",
         ),
         st.Page("pages/compare.py", title="Compare", icon=":material/balance:", url_path="compare"),
+        st.Page("pages/claims.py", title="Claims", icon=":material/gavel:", url_path="claims"),
         st.Page("pages/runs.py", title="Runs", icon=":material/list_alt:", url_path="runs"),
         st.Page(
             "pages/results.py", title="Results", icon=":material/fact_check:", url_path="results"

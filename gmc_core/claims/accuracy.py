@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +16,13 @@ from gmc_core.settings import PAPER_ITERATIONS
 from gmc_core.store import HeldOut
 
 Vector = npt.NDArray[np.float64]
+Fitter = Callable[[Vector, Vector], tuple[float, float]]
 
 
 def convergence(results: Results) -> Verdict:
     """Does NMAE stay within the margin from iteration 10 to twice as many?"""
     line = Line.of(
-        f"L = {2 * PAPER_ITERATIONS} − L = {PAPER_ITERATIONS}",
+        f"{2 * PAPER_ITERATIONS} iterations against {PAPER_ITERATIONS}",
         results.difference("longer", "paper"),
     )
     curves = results.need("longer").records
@@ -45,7 +46,7 @@ def epsilon(results: Results) -> Verdict:
     """Does half or double the paper's ε leave NMAE within the margin?"""
     names = results.subject.epsilons()
     lines = [
-        Line.of(f"ε = {value:g} − ε = {results.subject.epsilon:g}",
+        Line.of(f"ε {value:g} against {results.subject.epsilon:g}",
                 results.difference(name, "paper"))
         for name, value in names.items()
     ]  # fmt: skip
@@ -56,7 +57,7 @@ def initial_value(results: Results) -> Verdict:
     """Do other initial values leave NMAE within the margin?"""
     names = results.subject.initials()
     lines = [
-        Line.of(f"initial value {value:g} − the paper's", results.difference(name, "paper"))
+        Line.of(f"initial value {value:g} against the paper's", results.difference(name, "paper"))
         for name, value in names.items()
     ]
     values = " and ".join(f"{value:g}" for value in names.values())
@@ -70,13 +71,13 @@ def _same(results: Results, lines: list[Line], names: Iterable[str], what: str) 
     if word == "holds":
         deciding = worst
     told = {
-        "holds": "stay within the margin of the paper's setting",
-        "does not hold": "do not both stay within the margin of the paper's setting",
-        "not resolved": "cannot be told from the margin with so many held-out ratings",
+        "holds": f"{what[0].upper()}{what[1:]} stay within the margin",
+        "does not hold": f"{what[0].upper()}{what[1:]} do not both stay within the margin",
+        "not resolved": f"Whether {what} stay within the margin is not resolved",
     }[word]
     return Verdict(
         word,
-        f"{what[0].upper()}{what[1:]} {told}: {_listed(lines)}.",
+        f"{told}: {_listed(lines)}.",
         value=deciding.value, low=deciding.low, high=deciding.high,
         lines=tuple(lines),
         runs=results.ids("paper", *names),
@@ -89,7 +90,8 @@ def signals(results: Results) -> Verdict:
         name for name in results.subject.experiments() if name.split()[0] in ("columns", "blocks")
     ]
     lines = [
-        Line.of(f"{_signal_name(name)} − rows", results.difference(name, "paper")) for name in names
+        Line.of(f"{_signal_name(name)} against rows", results.difference(name, "paper"))
+        for name in names
     ]
     word = all_of(above(line) for line in lines)
     closest = min(lines, key=lambda line: line.interval[0])
@@ -126,7 +128,7 @@ def noise(results: Results) -> Verdict:
     """Does any noise variance lower NMAE by more than the margin?"""
     names = results.subject.noises()
     lines = [
-        Line.of(f"no noise − noise {value:g}", results.difference("paper", name))
+        Line.of(f"no noise against {value:g}", results.difference("paper", name))
         for name, value in names.items()
     ]
     return _no_gain(
@@ -145,7 +147,7 @@ def mixtures(results: Results) -> Verdict:
         if name.startswith("mixture ")
     }
     lines = [
-        Line.of(f"one Gaussian − {count} Gaussians", results.difference("paper", name))
+        Line.of(f"one Gaussian against {count}", results.difference("paper", name))
         for name, count in names.items()
     ]
     return _no_gain(
@@ -184,9 +186,9 @@ def projection(results: Results) -> Verdict:
     clipped = np.concatenate(
         [np.abs(np.clip(p.predictions, scale.low, scale.high) - p.actual) for p in held_out]
     )
-    line = Line.of("projected − as predicted", paired_difference(projected, raw))
+    line = Line.of("projected against as predicted", paired_difference(projected, raw))
     only = Line.of(
-        "projected − only clipped to the range",
+        "projected against only clipped",
         paired_difference(projected, clipped / scale.nmae_divisor),
     )
     word = {"holds": "does not hold", "does not hold": "holds"}.get(above(line), "not resolved")
@@ -218,8 +220,8 @@ def optimality(results: Results) -> Verdict:
     mae = paired_difference(np.abs(raw - actual) / divisor, np.abs(absolutes[0] - actual) / divisor)
     rmse = rmse_difference(((raw - actual) / divisor) ** 2, ((squares[0] - actual) / divisor) ** 2)
     lines = (
-        Line.of("RMSE: estimate − best line", rmse),
-        Line.of("MAE: estimate − best line", mae),
+        Line.of("RMSE, the estimate against a line", rmse),
+        Line.of("MAE, the estimate against a line", mae),
     )
     word = all_of(at_most(line) for line in lines)
     deciding = max(lines, key=lambda line: line.interval[0 if word == "does not hold" else 1])
@@ -273,6 +275,3 @@ def least_deviations_line(x: Vector, y: Vector) -> tuple[float, float]:
 
 def _listed(lines: Iterable[Line]) -> str:
     return ", ".join(f"{line.label} {line.value:+.4f}" for line in lines)
-
-
-Fitter = type(least_squares_line)

@@ -10,7 +10,7 @@ from typing import Any
 from gmc_core.claims.catalogue import CLAIMS, Claim, judge
 from gmc_core.claims.results import Results
 from gmc_core.claims.subject import Subject
-from gmc_core.claims.verdict import MARGIN, WORDS, Line, Verdict
+from gmc_core.claims.verdict import MARGIN, WORDS, Line, Verdict, number
 from gmc_core.files import without_nan
 from gmc_core.report_html import STYLE, line_chart
 from gmc_core.report_html import table as html_table
@@ -170,9 +170,9 @@ def _claim(claim: Claim, verdict: Verdict) -> str:
     figures = [
         {
             "figure": line.label,
-            "value": f"{line.value:.4g}",
-            "from": "" if line.low is None else f"{line.low:.4g}",
-            "to": "" if line.high is None else f"{line.high:.4g}",
+            "value": f"{number(line.value, line.unit)} {line.unit}",
+            "from": "" if line.low is None else number(line.low, line.unit),
+            "to": "" if line.high is None else number(line.high, line.unit),
         }
         for line in verdict.lines
     ]
@@ -217,9 +217,8 @@ def nmae_lines(verdicts: Mapping[str, Verdict]) -> list[tuple[Claim, Verdict, Li
     return [
         (claim, verdict, line)
         for claim, verdict in _with(verdicts)
-        if verdict.unit == "NMAE"
         for line in verdict.lines
-        if line.low is not None and not line.label.startswith("CPU time")
+        if line.unit == "NMAE" and line.low is not None
     ]
 
 

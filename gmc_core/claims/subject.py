@@ -154,7 +154,8 @@ class Subject:
 
         Blocks are not counted: their covariances are small.
         """
-        total, rates = 0.0, {}
+        total = 0.0
+        rates: dict[str, float] = {}
         for config in self.experiments().values():
             fit = config.fit
             if fit.signals == "blocks":

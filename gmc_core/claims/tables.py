@@ -31,7 +31,7 @@ def _reproduced(results: Results, protocol: str, name: str) -> Verdict:
     printed = paper_nmae(table, protocol)
     assert printed is not None
     mean, splits = _nmae(results, name)
-    line = _minus(f"measured − printed, {protocol}", mean, printed)
+    line = _minus(f"measured against printed, {protocol}", mean, printed)
     return Verdict(
         within(line),
         f"{protocol.capitalize()} NMAE is {mean.mean:.4f} ± {mean.se:.4f} on {mean.n:,} held-out "
@@ -66,7 +66,7 @@ def gap(results: Results) -> Verdict:
         best = _best(table, protocol)
         if best is not None:
             mean, _ = _nmae(results, name)
-            lines.append(_minus(f"measured − best published, {protocol}", mean, best))
+            lines.append(_minus(f"measured against best published, {protocol}", mean, best))
     worst = max(lines, key=lambda line: line.interval[1])
     word = all_of(at_most(line) for line in lines)
     listed = ", ".join(f"{line.label} {line.value:+.4f}" for line in lines)
@@ -95,7 +95,7 @@ def filled(results: Results) -> Verdict:
         f"{share:.2f} % (C = {100 / share:.1f}); the paper prints {wanted} %.",
         unit="%",
         value=share,
-        lines=(Line("known entries in %", share), Line("printed in %", wanted)),
+        lines=(Line("known entries", share, unit="%"), Line("printed", wanted, unit="%")),
     )
 
 
@@ -117,21 +117,21 @@ def ballpark(results: Results) -> Verdict:
     best = min(rivals, key=lambda row: row.nmae.ratings.mean if row.nmae else 0.0)
     assert best.nmae is not None
     gap = best.nmae.ratings
-    error = Line(f"paper − {best.label}", -gap.mean, -gap.high, -gap.low)
-    ratios = {
-        row.name: _cost_ratio(results, row.name, f"CPU time, paper ÷ {row.label}") for row in rivals
-    }
+    error = Line(f"the paper's against {best.label}", -gap.mean, -gap.high, -gap.low)
+    ratios = {row.name: _cost_ratio(results, row.name, f"CPU time ÷ {row.label}") for row in rivals}
     cost = ratios[best.name]
     cheaper: Word = {"holds": "holds", "does not hold": "does not hold"}.get(  # type: ignore[assignment]
         at_most(cost, 1.0), "not resolved"
     )
     word = all_of([at_most(error), cheaper])
+    # What decided against it; the cost where the error did not.
+    deciding = cost if at_most(error) == "holds" != word else error
     others = tuple(
         line
         for row in rivals
         if row is not best and row.nmae is not None
         for line in (
-            Line(f"paper − {row.label}", -row.nmae.ratings.mean, -row.nmae.ratings.high,
+            Line(f"the paper's against {row.label}", -row.nmae.ratings.mean, -row.nmae.ratings.high,
                  -row.nmae.ratings.low),
             ratios[row.name],
         )
@@ -141,7 +141,8 @@ def ballpark(results: Results) -> Verdict:
         f"The best of {len(rivals)} other methods measured is {best.label}: the paper's NMAE is "
         f"{error.value:+.4f} from it ({at_most(error)}: same ballpark), its CPU time "
         f"{cost.value:.2g} times as much ({cheaper}: lower cost).",
-        value=error.value, low=error.low, high=error.high,
+        unit=deciding.unit,
+        value=deciding.value, low=deciding.low, high=deciding.high,
         lines=(error, cost, *others),
         comparison=results.comparison_id,
     )  # fmt: skip
@@ -164,9 +165,10 @@ def _cost_ratio(results: Results, name: str, label: str) -> Line:
     if not len(logs):
         raise NotMeasured("The comparison has no times.")
     if len(logs) < 2:
-        return Line(label, float(np.exp(logs[0])))
+        return Line(label, float(np.exp(logs[0])), unit="times")
     found = paired_difference(logs, np.zeros(len(logs)))
-    return Line(label, *(float(np.exp(value)) for value in (found.mean, found.low, found.high)))
+    mean, low, high = np.exp([found.mean, found.low, found.high])
+    return Line(label, float(mean), float(low), float(high), "times")
 
 
 def _is_own(name: str) -> bool:

@@ -25,12 +25,14 @@ class Line:
     """One figure behind a verdict: what it is of, its value, and its 95 % interval.
 
     low, high : None where the figure is exact, or has no interval.
+    unit : as :attr:`Verdict.unit`.
     """
 
     label: str
     value: float
     low: float | None = None
     high: float | None = None
+    unit: str = "NMAE"
 
     @classmethod
     def of(cls, label: str, difference: PairedDifference) -> Line:
@@ -51,8 +53,8 @@ class Verdict:
 
     verdict : one of ``WORDS``.
     sentence : what was found, for people.
-    unit : of value, low and high: "NMAE" (a difference), "times", "%", "iterations" or
-        "fits".
+    unit : of value, low and high: "NMAE" (a difference), "times", "%", "iterations",
+        "fits" or "GFLOP".
     value, low, high : the figure that decided, and its 95 % interval; None where there
         is none.
     lines : all figures behind it.

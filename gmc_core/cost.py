@@ -113,7 +113,7 @@ def estimate(
         # components' together.
         e_flops, m_flops = e_flops * components, m_flops * components
         if form == "factor":
-            matrices += 4 * (components - 1) * count * dimension * item
+            matrices += 4 * components * count * dimension * item
         else:
             matrices += 2 * components * matrix
     # The weights of two iterations, and the order of the entries by coordinate.

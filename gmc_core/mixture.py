@@ -40,6 +40,9 @@ from gmc_core.signals import Signals
 
 Floats = npt.NDArray[np.float64]
 
+# Smaller shares of a component are nothing: their roots would end below the normal
+# numbers of float32, where arithmetic is slow.
+_LEAST_SHARE = 1e-30
 # A group of fewer signals in all keeps its Gaussian: there is nothing to learn it from,
 # and it stays available to signals that come nearer to it.
 _FEWEST = 0.5
@@ -231,8 +234,10 @@ def mixture_m_step(
         if total < _FEWEST and state.iteration:
             components.append(old)
             continue
-        # Equal shares are the plain recipe, to the last digit.
-        shares = responsibilities[:, k] / total if len(proportions) > 1 else None
+        shares = None  # equal: the plain recipe, to the last digit
+        if len(proportions) > 1:
+            shares = responsibilities[:, k] / total
+            shares[shares < _LEAST_SHARE] = 0.0
         new, own = m_step(signals, state.weights[k], old, epsilon, form, team, shares=shares)
         components.append(new)
         change += float(proportions[k]) * (own or 0.0)

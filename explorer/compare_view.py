@@ -120,6 +120,7 @@ def _resume(folder: ComparisonFolder, plan: Plan) -> None:
 @guard()
 def _delete(folder: ComparisonFolder) -> None:
     folder.delete()
+    _loaded.cache_clear()
     leave()
 
 

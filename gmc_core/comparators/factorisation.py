@@ -44,7 +44,8 @@ class MatrixFactorisation:
     factors : length of p_u and q_i, 1 or more.
     regularisation : λ > 0. bias_regularisation : λ_b > 0.
     sweeps : alternations, 1 or more.
-    seed : of the items' first factors, normal with standard deviation 0.1.
+    seed : of the items' first factors, normal with standard deviation 0.1. They go by
+        the items' positions, so other ids in another order are another seed.
     """
 
     factors: int = 20

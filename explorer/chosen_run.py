@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from explorer import context
@@ -63,6 +65,37 @@ def choose_run(purpose: str) -> Run | None:
     if chosen != selected:
         context.choose(run=chosen)
     return by_id[chosen]
+
+
+def choose_run_and_view(
+    purpose: str, label: str, views: Sequence[str], key: str
+) -> tuple[Run, str] | None:
+    """The box of :func:`choose_run` and beside it a choice of a view, which is in the URL.
+
+    Parameters
+    ----------
+    label : of the choice, for those who cannot see it. key : of its widget and in the URL.
+
+    Returns
+    -------
+    The run and the view; None if there is no run, which has been explained then.
+    """
+    left, right = st.columns([3, 4], vertical_alignment="bottom")
+    with left:
+        run = choose_run(purpose)
+    if run is None:
+        return None
+    with right:
+        view = st.segmented_control(
+            label,
+            views,
+            default=views[0],
+            required=True,
+            key=key,
+            bind="query-params",
+            label_visibility="collapsed",
+        )
+    return run, view or views[0]
 
 
 def model_or_wait(run: Run, purpose: str) -> GaussianModel | None:

@@ -6,12 +6,13 @@ button is outside, so that a click is never lost to an update.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import streamlit as st
 
 from explorer import context
 from explorer.components import chart, escape, guard
+from explorer.control_bar import Action, Badge, control_bar
 from explorer.figures import fit as figures
 from explorer.references import PAPER_LABEL, References, references, try_again
 from explorer.run_actions import cancel, exports, resume, start_worker
@@ -24,9 +25,7 @@ from gmc_core.store import Run
 
 POLL_SECONDS = 1.0
 QUIET_SECONDS = 3.0  # for a stopped run, which another tab may resume
-Colour = Literal["gray", "blue", "green", "orange", "red"]
-STATES: dict[str, tuple[str, Colour, str]] = {
-    # label, colour, icon
+STATES: dict[str, Badge] = {
     "queued": ("waiting", "gray", ":material/hourglass_empty:"),
     "running": ("running", "blue", ":material/play_arrow:"),
     "finished": ("finished", "green", ":material/check_circle:"),
@@ -59,38 +58,36 @@ def show(run: Run) -> None:
 
 
 def _head(run: Run) -> None:
-    label, colour, icon = STATES[run.state]
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.subheader(escape(run.title), anchor=False, width="content")
-        st.badge(label, color=colour, icon=icon)
-        st.space("stretch")
-        if run.state in ("queued", "running"):
-            st.button(
-                "Stopping …" if run.cancelling else "Cancel",
-                key="cancel_run",
-                icon=":material/stop:",
-                disabled=run.cancelling,
-                help="Stops within a second or so and keeps what has been reached.",
-                on_click=cancel,
-                args=(run.id,),
-            )
-        elif run.resumable:
-            st.button(
-                "Resume",
-                key="resume_run",
-                icon=":material/resume:",
-                type="primary",
-                help="Goes on from the last saved state and ends as if it had not been stopped.",
-                on_click=resume,
-                args=(run.id,),
-            )
-        st.button(
-            "New fit",
-            key="new_fit",
-            icon=":material/add:",
-            help="Back to the settings; this run goes on and stays on the Runs page.",
-            on_click=context.select_run,
+    going = run.state in ("queued", "running")
+    control_bar(
+        run.title,
+        STATES[run.state],
+        cancel=Action(
+            "Stopping …" if run.cancelling else "Cancel",
+            "cancel_run",
+            "Stops within a second or so and keeps what has been reached.",
+            cancel,
+            (run.id,),
+            disabled=run.cancelling,
         )
+        if going
+        else None,
+        resume=Action(
+            "Resume",
+            "resume_run",
+            "Goes on from the last saved state and ends as if it had not been stopped.",
+            resume,
+            (run.id,),
+        )
+        if run.resumable
+        else None,
+        new=Action(
+            "New fit",
+            "new_fit",
+            "Back to the settings; this run goes on and stays on the Runs page.",
+            context.select_run,
+        ),
+    )
 
 
 def _no_baselines(run: Run, known: References) -> None:

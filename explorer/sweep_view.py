@@ -14,6 +14,7 @@ import streamlit as st
 
 from explorer import context
 from explorer.components import chart, download, escape, guard
+from explorer.control_bar import Action, control_bar
 from explorer.figures import sensitivity as figures
 from explorer.fit_form import paper_epsilon
 from explorer.run_actions import cancel, exports, resume, start_worker
@@ -56,31 +57,30 @@ def show(sweep: Run) -> None:
 
 
 def _head(sweep: Run) -> None:
-    label, colour, icon = STATES[sweep.state]
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.subheader(escape(sweep.title), anchor=False, width="content")
-        st.badge(label, color=colour, icon=icon)
-        st.space("stretch")
-        if sweep.state in ("queued", "running"):
-            st.button(
-                "Cancel the rest",
-                key="cancel_sweep",
-                icon=":material/stop:",
-                help="Finished fits stay; the one under way stops within a second or so.",
-                on_click=cancel,
-                args=(sweep.id,),
-            )
-        elif sweep.resumable:
-            st.button(
-                "Resume",
-                key="resume_sweep",
-                icon=":material/resume:",
-                type="primary",
-                help="Computes the fits that have not finished.",
-                on_click=resume,
-                args=(sweep.id,),
-            )
-        st.button("New sweep", key="new_sweep", icon=":material/add:", on_click=leave)
+    going = sweep.state in ("queued", "running")
+    control_bar(
+        sweep.title,
+        STATES[sweep.state],
+        cancel=Action(
+            "Cancel the rest",
+            "cancel_sweep",
+            "Finished fits stay; the one under way stops within a second or so.",
+            cancel,
+            (sweep.id,),
+        )
+        if going
+        else None,
+        resume=Action(
+            "Resume",
+            "resume_sweep",
+            "Computes the fits that have not finished.",
+            resume,
+            (sweep.id,),
+        )
+        if sweep.resumable
+        else None,
+        new=Action("New sweep", "new_sweep", None, leave),
+    )
 
 
 def leave() -> None:

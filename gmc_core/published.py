@@ -27,8 +27,10 @@ class Reference:
     year: int | None = None
 
     def __str__(self) -> str:
-        if self.title is None:
+        if self.authors is None:
             return f"[{self.key}]"
+        if self.title is None:
+            return f"{self.authors}, {self.year}"
         return f"{self.authors}, “{self.title}”, {self.venue}, {self.year}"
 
 
@@ -124,8 +126,8 @@ URP = Reference(
     "MSc thesis, University of Toronto",
     2004,
 )
-# The paper's text has no bibliography, and this key fits more than one publication.
-ATTITUDE = Reference("marlin2004modeling")
+# The paper's text has no bibliography, and its key fits more than one publication.
+ATTITUDE = Reference("marlin2004modeling", "B. Marlin", year=2004)
 MMMF = Reference(
     "rennie2005fast",
     "J. Rennie and N. Srebro",

@@ -1,14 +1,17 @@
 """The Covariance page: Σ as a whole, between chosen titles, and what it says of them.
 
-Sections: constants, the choice of a view, one function a view.
+Sections: constants, layout.
 """
 
 from __future__ import annotations
 
-import streamlit as st
-
 from explorer import context, link_state
-from explorer.chosen_run import choose_run, explain_signals, model_or_wait, rows_only
+from explorer.chosen_run import (
+    choose_run_and_view,
+    explain_signals,
+    model_or_wait,
+    rows_only,
+)
 from explorer.components import guard, page_header
 from explorer.covariance_overview import overview
 from explorer.covariance_titles import chosen_titles
@@ -28,20 +31,6 @@ LINKED = {"Overview": ("iteration",), "Titles": ("n", "titles", "pair"), "Neighb
 
 
 # Layout ------------------------------------------------------------------------------
-
-
-def view_choice() -> str:
-    """Which view; in the URL."""
-    chosen = st.segmented_control(
-        "View",
-        VIEWS,
-        default=VIEWS[0],
-        required=True,
-        key="view",
-        bind="query-params",
-        label_visibility="collapsed",
-    )
-    return chosen or VIEWS[0]
 
 
 def draw(run: Run, view: str) -> None:
@@ -71,10 +60,6 @@ def draw(run: Run, view: str) -> None:
 
 page_header("Covariance", LEAD)
 with guard():
-    left, right = st.columns([3, 4], vertical_alignment="bottom")
-    with left:
-        selected = choose_run(PURPOSE)
-    if selected is not None:
-        with right:
-            view = view_choice()
-        draw(selected, view)
+    chosen = choose_run_and_view(PURPOSE, "View", VIEWS, "view")
+    if chosen is not None:
+        draw(*chosen)

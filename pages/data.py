@@ -119,13 +119,13 @@ def titles_card(ratings: Ratings) -> None:
             ),
             "Mean": st.column_config.NumberColumn(format="%.2f"),
             "Spread": st.column_config.NumberColumn(
-                format="%.2f", help="Standard deviation of the item's ratings"
+                format="%.2f", help="Standard deviation of the title's ratings"
             ),
         },
-        alt="Items with title, year, genres, number of ratings, mean and spread",
+        alt="Titles with year, genres, number of ratings, mean and spread",
     )
     with st.container(horizontal=True, vertical_alignment="center"):
-        fact(f"{min(len(found), TITLES_SHOWN):,} of {len(found):,} matching items shown.")
+        fact(f"{min(len(found), TITLES_SHOWN):,} of {len(found):,} matching titles shown.")
         download(
             "All as CSV", lambda: to_csv(found, index=True), f"{ratings.name}-items.csv", "text/csv"
         )

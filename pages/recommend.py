@@ -8,7 +8,7 @@ from __future__ import annotations
 import streamlit as st
 
 from explorer import covariance_data, link_state, recommend_views, recommend_who
-from explorer.chosen_run import choose_run, model_or_wait, rows_only
+from explorer.chosen_run import choose_run_and_view, model_or_wait, rows_only
 from explorer.components import guard, page_header
 from explorer.figures.recommend import select
 from explorer.rating_rows import listed, rated
@@ -77,20 +77,6 @@ def user_of_data(run: Run, model: GaussianModel) -> None:
 # Layout --------------------------------------------------------------------------------
 
 
-def who_choice() -> str:
-    """Whose ratings; in the URL."""
-    chosen = st.segmented_control(
-        "For whom",
-        WHO,
-        default=WHO[0],
-        required=True,
-        key="who",
-        bind="query-params",
-        label_visibility="collapsed",
-    )
-    return chosen or WHO[0]
-
-
 def draw(run: Run, who: str) -> None:
     """The two sides."""
     model = model_or_wait(run, PURPOSE)
@@ -101,10 +87,6 @@ def draw(run: Run, who: str) -> None:
 
 page_header("Recommend", LEAD)
 with guard():
-    left, right = st.columns([3, 4], vertical_alignment="bottom")
-    with left:
-        selected = choose_run(PURPOSE)
-    if selected is not None:
-        with right:
-            who = who_choice()
-        draw(selected, who)
+    chosen = choose_run_and_view(PURPOSE, "For whom", WHO, "who")
+    if chosen is not None:
+        draw(*chosen)

@@ -124,3 +124,15 @@ def test_no_pickle_eval_or_shell_in_the_product():
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 assert node.func.id not in ("eval", "exec"), path
+
+
+def test_what_the_command_line_repeats_to_start_quickly_equals_the_originals():
+    from gmc_core import experiment, settings, signals
+    from gmc_core.cli import arguments, runs
+    from gmc_core.store import run
+
+    assert runs.STATES == run.STATES
+    # "pair" is what a data set with its own test file makes of the protocol.
+    assert {*arguments.PROTOCOLS, "pair"} == set(experiment.PROTOCOLS)
+    assert arguments.SIGNALS == signals.KINDS
+    assert arguments.MODELS == settings.MODEL_KINDS

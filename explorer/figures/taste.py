@@ -171,9 +171,9 @@ def describe_axis(axis: TasteAxis) -> str:
 def variance_figure(
     profile: VarianceProfile, titles: Sequence[str], *, dark: bool = False
 ) -> go.Figure:
-    """Variance and mean of every item against its number of ratings, drawn by WebGL.
+    """Variance and mean of every title against its number of ratings, drawn by WebGL.
 
-    Items without training ratings have no place on the logarithmic axis.
+    Titles without training ratings have no place on the logarithmic axis.
     """
     colors = palette(dark)
     shown = profile.counts > 0
@@ -204,7 +204,7 @@ def variance_figure(
 
 def describe_variance(profile: VarianceProfile) -> str:
     """Text twin of :func:`variance_figure`."""
-    text = "Variances and means of the items against their number of ratings"
+    text = "Variances and means of the titles against their number of ratings"
     bounds = np.unique(np.quantile(profile.counts, [0, 1 / 3, 2 / 3, 1]))
     parts = []
     for low, high in zip(bounds[:-1], bounds[1:], strict=True):
@@ -215,5 +215,5 @@ def describe_variance(profile: VarianceProfile) -> str:
             f"{np.median(profile.mean[inside]):.2f}"
         )
     empty = int((profile.counts == 0).sum())
-    note = f" {empty:,} items without training ratings are not drawn." if empty else ""
+    note = f" {empty:,} titles without training ratings are not drawn." if empty else ""
     return f"{text}. {'; '.join(parts)}.{note}" if parts else f"{text}.{note}"

@@ -254,10 +254,10 @@ class GaussianImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 DEFAULT_EPSILON if epsilon is None else epsilon,
                 iterations, float(self.noise), self.method, self.dtype,
             )  # fmt: skip
-        except TypeError:
-            raise ParameterError("ε, tol and noise are numbers of at least 0.") from None
         except ConfigError as error:
             raise ParameterError(str(error)) from None
+        except (TypeError, ValueError):
+            raise ParameterError("ε, tol and noise are numbers of at least 0.") from None
         return epsilon
 
     def _rng(self) -> np.random.Generator:

@@ -24,7 +24,8 @@ from gmc_core.claims.report import (
     as_markdown,
     nmae_lines,
     summary_sentence,
-)from gmc_core.claims.results import Results
+)
+from gmc_core.claims.results import Results
 from gmc_core.claims.verdict import Line, number
 
 POLL_SECONDS = 2.0

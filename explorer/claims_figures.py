@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from explorer.theme import faint, palette, style
 from gmc_core.claims.catalogue import CLAIMS
-from gmc_core.claims.report import nmae_lines
+from gmc_core.claims.report import nmae_lines, on_chart
 from gmc_core.claims.verdict import MARGIN, Verdict
 
 SYMBOLS = {"holds": "✓", "does not hold": "✗", "not resolved": "?", "not measured": "–"}
@@ -46,7 +46,10 @@ def _link(verdict: Verdict) -> str | None:
 def intervals_figure(
     verdicts: Mapping[str, Verdict], *, dark: bool = False, revision: str = ""
 ) -> go.Figure:
-    """All differences of NMAE with 95 % intervals, the margin as a band."""
+    """All differences of NMAE with 95 % intervals, the margin as a band.
+
+    What lies beyond ``report.SHOWN`` stands at the edge, with its value.
+    """
     rows = nmae_lines(verdicts)
     colors = palette(dark)
     fig = go.Figure()
@@ -56,25 +59,32 @@ def intervals_figure(
         chosen = [k for k in places if rows[k][1].verdict == word]
         if not chosen:
             continue
-        lines = [rows[k][2] for k in chosen]
+        places_of = [on_chart(rows[k][2]) for k in chosen]
         fig.add_scatter(
-            x=[line.value for line in lines],
+            x=[value for _, value, _, _ in places_of],
             y=chosen,
             name=word,
-            mode="markers",
+            mode="markers+text",
+            text=[remark for *_, remark in places_of],
+            textposition=[
+                "middle left" if value > 0 else "middle right" for _, value, _, _ in places_of
+            ],
             marker={"color": colors.categorical[index], "size": 8},
             error_x={
                 "type": "data",
                 "symmetric": False,
-                "array": [line.interval[1] - line.value for line in lines],
-                "arrayminus": [line.value - line.interval[0] for line in lines],
+                "array": [high - value for _, value, high, _ in places_of],
+                "arrayminus": [value - low for low, value, _, _ in places_of],
                 "color": colors.categorical[index],
                 "thickness": 2,
                 "width": 0,
             },
-            customdata=[(rows[k][0].title, rows[k][2].label, *rows[k][2].interval) for k in chosen],
-            hovertemplate="%{customdata[0]}<br>%{customdata[1]}: %{x:+.4f} "
-            "[%{customdata[2]:+.4f}, %{customdata[3]:+.4f}]<extra></extra>",
+            customdata=[
+                (rows[k][0].title, rows[k][2].label, rows[k][2].value, *rows[k][2].interval)
+                for k in chosen
+            ],
+            hovertemplate="%{customdata[0]}<br>%{customdata[1]}: %{customdata[2]:+.4f} "
+            "[%{customdata[3]:+.4f}, %{customdata[4]:+.4f}]<extra></extra>",
         )
     fig.add_vrect(-MARGIN, MARGIN, fillcolor=faint(colors.muted, 0.18), line_width=0, layer="below")
     fig.add_vline(0, line={"color": colors.muted, "width": 1}, layer="below")

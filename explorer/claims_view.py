@@ -50,10 +50,11 @@ def show(subject: Subject, title: str) -> None:
         f"{data['ratings']:,} ratings; settings are compared on {subject.splits} weak splits."
     )
     _start_bar(subject, title, progress)
+    if progress.runs:
+        _reports(subject, progress)
     active = is_active(progress)
     waiting = active or _wants_comparison(subject, progress)
     st.fragment(_body, run_every=POLL_SECONDS if waiting else None)(subject, fingerprint(progress))
-    _reports(subject, progress)
 
 
 def is_active(progress: Progress) -> bool:

@@ -7,7 +7,7 @@ was stopped goes on, and several claims share one.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from gmc_core.claims.results import Measured, Results
@@ -59,20 +59,35 @@ class Progress:
 
 
 def runs_of(store: Store, subject: Subject) -> dict[str, Run]:
-    """The run of each experiment, the most useful one where there are several."""
-    keys = {
-        key_of(anywhere(config), subject.data): name
-        for name, config in subject.experiments().items()
-    }
+    """The run of each experiment, the most useful one where there are several.
+
+    A finished run of the same settings with more repetitions serves as well.
+    """
+    experiments = subject.experiments()
+    keys = {key_of(anywhere(config), subject.data): name for name, config in experiments.items()}
+    counts = {config.repetitions for config in experiments.values()}
     found: dict[str, Run] = {}
     for run in store.runs():  # newest first
-        name = keys.get(run.key)
-        if name is None or run.kind != "run":
+        if run.kind != "run":
+            continue
+        same = [run.key, *_with_fewer_repetitions(run, counts, subject)]
+        name = next((keys[key] for key in same if key in keys), None)
+        if name is None:
             continue
         best = found.get(name)
         if best is None or _WORTH.index(run.state) < _WORTH.index(best.state):
             found[name] = run
     return found
+
+
+def _with_fewer_repetitions(run: Run, counts: set[int], subject: Subject) -> list[str | None]:
+    """The keys that a finished run would have with fewer repetitions."""
+    fewer = [count for count in counts if 1 < count < run.config.repetitions]
+    known = run.state == "finished" and run.data_sha256 == subject.data["sha256"]
+    # Its key is another one if the model's code has changed since.
+    if not fewer or not known or run.key != key_of(run.config, subject.data):
+        return []
+    return [key_of(replace(run.config, repetitions=count), subject.data) for count in fewer]
 
 
 def progress(store: Store, subject: Subject) -> Progress:

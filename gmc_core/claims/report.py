@@ -16,12 +16,27 @@ from gmc_core.report_html import STYLE, line_chart
 from gmc_core.report_html import table as html_table
 from gmc_core.version import package_version
 
+# Larger differences stand at the edge of the chart, with their value.
+SHOWN = 10 * MARGIN
+
 TITLE = "The paper's claims, measured"
 COLOURS = {
     "holds": "#0f8f6b",
     "does not hold": "#c8500a",
     "not resolved": "#b57a00",
     "not measured": "#7f7f7f",
+}
+_ONE = {
+    "holds": "holds",
+    "does not hold": "does not hold",
+    "not resolved": "is not resolved",
+    "not measured": "is not measured",
+}
+_MANY = {
+    "holds": "hold",
+    "does not hold": "do not hold",
+    "not resolved": "are not resolved",
+    "not measured": "are not measured",
 }
 CLAIM_STYLE = """
 .verdict { font-weight: 600; white-space: nowrap; } .claim { border-top: 1px solid #8884; }
@@ -60,8 +75,12 @@ def as_json(results: Results) -> str:
 def summary_sentence(verdicts: Mapping[str, Verdict]) -> str:
     """How many claims have which verdict."""
     counts = {word: sum(v.verdict == word for v in verdicts.values()) for word in WORDS}
-    parts = [f"{count} {word}" for word, count in counts.items() if count]
-    return f"Of {len(verdicts)} claims: {', '.join(parts)}."
+    parts = [
+        f"{count} {(_ONE if count == 1 else _MANY)[word]}"
+        for word, count in counts.items()
+        if count
+    ]
+    return f"Of {len(verdicts)} claims {', '.join(parts)}."
 
 
 def data_sentence(subject: Subject) -> str:
@@ -222,13 +241,24 @@ def nmae_lines(verdicts: Mapping[str, Verdict]) -> list[tuple[Claim, Verdict, Li
     ]
 
 
+def on_chart(line: Line) -> tuple[float, float, float, str]:
+    """A figure's place on a chart from -``SHOWN`` to ``SHOWN``: low, value, high, remark.
+
+    What lies outside is at the edge, and the remark is its value; else the remark is "".
+    """
+    low, high = line.interval
+    parts = [min(max(value, -SHOWN), SHOWN) for value in (low, line.value, high)]
+    outside = abs(line.value) > SHOWN
+    return parts[0], parts[1], parts[2], f"{line.value:+.3f}" if outside else ""
+
+
 def interval_chart(verdicts: Mapping[str, Verdict]) -> str:
     """All differences of NMAE as intervals in SVG, with the margin as a band."""
     rows = nmae_lines(verdicts)
     if not rows:
         return ""
     width, left, right, step, top = 760, 330, 20, 22, 28
-    ends = [end for *_, line in rows for end in line.interval]
+    ends = [end for *_, line in rows for end in on_chart(line)[:3]]
     low, high = min(*ends, -2 * MARGIN), max(*ends, 2 * MARGIN)
     height = top + step * len(rows) + 8
 
@@ -249,14 +279,20 @@ def interval_chart(verdicts: Mapping[str, Verdict]) -> str:
         )
     for index, (_, verdict, line) in enumerate(rows):
         y = top + step * (index + 0.5)
-        begin, end = line.interval
+        begin, middle, end, remark = on_chart(line)
+        said = f"{line.label}: {line.value:+.4f} [{line.interval[0]:+.4f}, {line.interval[1]:+.4f}]"
         colour = COLOURS[verdict.verdict]
         shapes.append(
             f'<text x="{left - 10}" y="{y + 4:.1f}" text-anchor="end">{escape(line.label)}</text>'
             f'<line x1="{across(begin):.1f}" x2="{across(end):.1f}" y1="{y:.1f}" y2="{y:.1f}" '
-            f'stroke="{colour}" stroke-width="2"/><circle cx="{across(line.value):.1f}" '
-            f'cy="{y:.1f}" r="4" fill="{colour}"><title>{escape(line.label)}: {line.value:+.4f} '
-            f"[{begin:+.4f}, {end:+.4f}]</title></circle>"
+            f'stroke="{colour}" stroke-width="2"/><circle cx="{across(middle):.1f}" '
+            f'cy="{y:.1f}" r="4" fill="{colour}"><title>{escape(said)}</title></circle>'
+            + (
+                f'<text x="{across(middle) - 8 * (1 if middle > 0 else -1):.1f}" y="{y + 4:.1f}" '
+                f'text-anchor="{"end" if middle > 0 else "start"}">{remark}</text>'
+                if remark
+                else ""
+            )
         )
     return "".join(shapes) + "</svg>"
 

@@ -19,7 +19,7 @@ from gmc_core.settings import PAPER_ITERATIONS, FitSettings, paper_epsilon
 from gmc_core.splits import default_counts
 
 # Held-out ratings that resolve a paired difference of the margin on whole-star scales.
-WANTED_RATINGS = 3_300
+WANTED_RATINGS = 2_500
 FEWEST_SPLITS, MOST_SPLITS = 3, 10
 # A table's figure has no pair, so its interval narrows with the number of ratings only.
 TABLE_SPLITS = 12

@@ -160,6 +160,10 @@ class Fit:
             rows = replace(layout, users=split.shown.n_users)
             self.shown_signals = Signals.of(split.shown, rows)
         self.pairs = self.shown_signals.layout.locate(split.test_users, split.test_items)
+        self._groups: npt.NDArray[np.int64] | None = None
+        if self._components > 1:
+            kinds = genre_matrix(train) if layout.kind == "rows" else None
+            self._groups = user_groups(self.signals, self._components, kinds)
         assert self.settings.initial is not None
         self.state = start or self._initial_state()
         self.predictions = self._predict()
@@ -170,10 +174,8 @@ class Fit:
         if self.ordinal is not None:
             guess = self.ordinal.first_guess(signals.values)
             signals = replace(signals, values=guess)
-        if self._components > 1:
-            kinds = genre_matrix(self.split.train) if signals.layout.kind == "rows" else None
-            groups = user_groups(signals, self._components, kinds)
-            return initial_mixture(signals, groups, self.settings.initial, self.settings.dtype)
+        if self._groups is not None:
+            return initial_mixture(signals, self.settings.initial, self.settings.dtype)
         return initial_state(signals, self.settings.initial, self.settings.dtype)
 
     @property
@@ -215,9 +217,11 @@ class Fit:
         settings = self.settings
         assert settings.epsilon is not None
         if isinstance(self.state, MixtureState):
+            assert self._groups is not None
             return mixture_em(
                 self.signals,
                 self.state,
+                groups=self._groups,
                 epsilon=settings.epsilon,
                 iterations=settings.iterations,
                 noise=self.noise,

@@ -14,7 +14,13 @@ The M-step is the recipe's in each group, with the responsibilities as weights:
 
 (π under a uniform pseudo-signal in each group, a Dirichlet prior, so that no group's
 probability becomes 0). A signal is predicted by Σ_k r_ik f̃_ik. With K = 1 this is the
-recipe. See Yu, Sapiro and Mallat, Solving inverse problems with piecewise linear
+recipe.
+
+The first iterations are the recipe's, with one Gaussian: what it fills in serves each
+group better than the initial value, which a group of few signals never gets rid of.
+Then the signals are divided into groups, see :mod:`gmc_core.mixture_start`.
+
+See Yu, Sapiro and Mallat, Solving inverse problems with piecewise linear
 estimators, for MAP-EM of mixtures where each signal takes its best Gaussian only.
 """
 
@@ -22,7 +28,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +46,9 @@ from gmc_core.signals import Signals
 
 Floats = npt.NDArray[np.float64]
 
+# Iterations before the signals are divided. On the sample, with two groups, four in ten
+# lower the error by .02 of NMAE.
+WARM = 4
 # Smaller shares of a component are nothing: their roots would end below the normal
 # numbers of float32, where arithmetic is slow.
 _LEAST_SHARE = 1e-30
@@ -129,23 +138,31 @@ class Memberships:
     log_likelihoods: Floats
 
 
-def initial_mixture(
-    signals: Signals, groups: npt.NDArray[np.integer], initial: float, dtype: npt.DTypeLike
-) -> MixtureState:
-    """Iteration 0: the recipe's initial estimates in each of the groups.
+def initial_mixture(signals: Signals, initial: float, dtype: npt.DTypeLike) -> MixtureState:
+    """Iteration 0: one group, the recipe's initial estimates."""
+    alone = initial_state(signals, initial, dtype)
+    return MixtureState(
+        0,
+        alone.gaussian,
+        alone.weights[None],
+        mixture=Mixture(np.ones(1), (alone.gaussian,)),
+        responsibilities=np.ones((signals.count, 1)),
+    )
+
+
+def divide(state: MixtureState, groups: npt.NDArray[np.integer]) -> MixtureState:
+    """A state of one Gaussian as one of K that are still alike, each with its group.
 
     groups : (M,) each signal's group from 0 to K - 1; -1 for a signal that shall be
         of all groups as their sizes are.
     """
-    alone = initial_state(signals, initial, dtype)
     count = int(groups.max()) + 1
     responsibilities = (groups[:, None] == np.arange(count)).astype(np.float64)
     responsibilities[groups < 0] = responsibilities.sum(axis=0) / np.count_nonzero(groups >= 0)
-    return MixtureState(
-        0,
-        alone.gaussian,
-        np.tile(alone.weights, (count, 1)),
-        mixture=Mixture(_proportions(responsibilities), (alone.gaussian,) * count),
+    return replace(
+        state,
+        weights=np.tile(state.weights, (count, 1)),
+        mixture=Mixture(_proportions(responsibilities), state.mixture.components * count),
         responsibilities=responsibilities,
     )
 
@@ -163,6 +180,8 @@ def mixture_em(
     iterations: int,
     noise: Noise,
     team: Team,
+    groups: npt.NDArray[np.integer],
+    warm: int | None = None,
     form: Form | None = None,
 ) -> Iterator[EmStep]:
     """Run iterations ``start.iteration + 1 … iterations`` of MAP-EM of a mixture.
@@ -173,6 +192,9 @@ def mixture_em(
         :func:`gmc_core.em.map_em`.
     start : :func:`initial_mixture`, or the state of an interrupted run, which goes on
         to exactly the same result.
+    groups : where the components start from, see :func:`divide`.
+    warm : that many iterations before, with one Gaussian; default ``WARM``, but no
+        more than half of all.
 
     The steps' ``log_likelihood`` is the observed data's under the mixture, and their
     ``covariance_change`` the components' mean, weighted by their proportions.
@@ -185,10 +207,13 @@ def mixture_em(
         If the team was told to stop.
     """
     form = form or choose_form(signals.sizes, signals.dimension)
+    warm = min(WARM, iterations // 2) if warm is None else warm
     state = start
     del start
     while state.iteration < iterations:
         iteration = state.iteration + 1
+        if state.iteration >= warm and len(state.mixture.components) == 1:
+            state = divide(state, groups)
         try:
             began = time.perf_counter()
             mixture, change = mixture_m_step(signals, state, epsilon, form, team)

@@ -228,7 +228,7 @@ def _gaussian(about: dict[str, Any], suffix: str, arrays: Arrays, size: int) -> 
 def _mixture(about: list[dict[str, Any]], arrays: Arrays, size: int) -> Mixture:
     components = tuple(_gaussian(entry, f"_{k}", arrays, size) for k, entry in enumerate(about))
     alike = {(type(own.covariance), own.covariance.dtype) for own in components}
-    _require(len(components) > 1 and len(alike) == 1, "the components")
+    _require(len(components) > 0 and len(alike) == 1, "the components")
     proportions = arrays["proportions"]
     _require(
         proportions.shape == (len(components),) and proportions.dtype == np.float64,

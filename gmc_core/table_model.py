@@ -260,9 +260,7 @@ def fit_table(
     state, likelihoods = initial_state(signals, 0.0, dtype), []
     sigma_w = Noise.of(noise, signals.dimension)
     if signals.count and signals.dimension:
-        form: Literal["congruence"] | None = "congruence" if method == "exact" else None
-        sizes, dimension = signals.sizes, signals.dimension
-        check_memory(estimate(sizes, dimension, dtype, form=form, threads=team.size))
+        _check_room(signals, method, dtype, team)
         for step in _steps(signals, state, epsilon, iterations, sigma_w, method, team):
             state = step.state
             likelihoods.append(step.log_likelihood)
@@ -293,6 +291,11 @@ def choose_epsilon(
     values, noise, method, dtype : as for :func:`fit_table`.
     tried : candidates; default :data:`EPSILONS`.
     default : ε for a table with too few entries to hide any.
+
+    Raises
+    ------
+    ConfigError, ResourceError
+        As for :func:`fit_table`.
     """
     check_settings(default, 1, noise, method, dtype)
     team = team or Team()
@@ -337,6 +340,7 @@ def _hidden_errors(
     rows, columns = rows[usable], columns[usable]
     # With all rows, so that hidden entries are found by their row.
     signals = table_signals(again.apply(rest))
+    _check_room(signals, method, dtype, team)
     sigma_w = Noise.of(noise, signals.dimension)
     state = initial_state(signals, 0.0, dtype)
     squares = np.full(len(grid), np.inf)
@@ -355,6 +359,13 @@ def _hidden_errors(
         values = found * again.scales[columns] + again.means[columns]
         squares[at] = float(((values - standard[rows, columns]) ** 2).sum())
     return squares, len(rows)
+
+
+def _check_room(signals: Signals, method: Method, dtype: Precision, team: Team) -> None:
+    """Raise ResourceError for a table with too many columns for the memory."""
+    form: Literal["congruence"] | None = "congruence" if method == "exact" else None
+    sizes, dimension = signals.sizes, signals.dimension
+    check_memory(estimate(sizes, dimension, dtype, form=form, threads=team.size))
 
 
 def _steps(

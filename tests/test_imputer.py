@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gmc_core.errors import GmcError, NumericalError
+from gmc_core.errors import GmcError, NumericalError, ResourceError
 from gmc_core.imputer import GaussianImputer, ParameterError
 from gmc_core.table_model import choose_epsilon, fit_table
 from gmc_core.wide_table import WideTable, complete_table
@@ -298,6 +298,13 @@ def test_a_singular_model_says_so():
         GaussianImputer(method="paper", epsilon=0).fit(with_blanks(rows=4, blanks=0.1))
     with pytest.raises(ParameterError):
         GaussianImputer(epsilon=0.1).fit(with_blanks()).sample(0)
+
+
+def test_a_table_too_wide_for_the_memory_is_refused(monkeypatch):
+    monkeypatch.setenv("GMC_MEMORY_LIMIT", "1e-6")
+    for epsilon in (0.1, "auto"):
+        with pytest.raises(ResourceError, match="GMC_MEMORY_LIMIT"):
+            GaussianImputer(epsilon=epsilon).fit(with_blanks())
 
 
 def test_in_a_pipeline_and_a_search():

@@ -12,6 +12,7 @@ st.set_page_config(page_title="Gaussian Matrix Completion", page_icon="🟦", la
 page = st.navigation(
     [
         st.Page("pages/home.py", title="Start", icon=":material/home:", default=True),
+        st.Page("pages/learn.py", title="Learn", icon=":material/school:", url_path="learn"),
         st.Page("pages/data.py", title="Data", icon=":material/table_chart:", url_path="data"),
         st.Page("pages/fit.py", title="Fit", icon=":material/play_circle:", url_path="fit"),
         st.Page(

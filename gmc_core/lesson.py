@@ -153,7 +153,8 @@ def matrix(gaussian: Gaussian) -> Floats:
 
 def eigenvalues(gaussian: Gaussian) -> Floats:
     """(N,) the variances of Σ along its axes, rising."""
-    return np.linalg.eigvalsh(matrix(gaussian))
+    values: Floats = np.linalg.eigvalsh(matrix(gaussian)).astype(np.float64)
+    return values
 
 
 def pair_gaussian(correlation: float, deviation: float = 1.0) -> Gaussian:
@@ -318,6 +319,14 @@ def relative_error(learned: Gaussian, truth: Gaussian) -> float:
     return float(np.linalg.norm(matrix(learned) - true) / np.linalg.norm(true))
 
 
+def taste_contrast(gaussian: Gaussian) -> tuple[float, float]:
+    """Mean covariance between two titles of one taste, and of different tastes."""
+    taste = np.repeat(np.arange(len(TASTES)), [len(titles) for titles in TASTES.values()])
+    same = taste[:, None] == taste
+    values, off = matrix(gaussian), ~np.eye(len(taste), dtype=bool)
+    return float(values[same & off].mean()), float(values[~same].mean())
+
+
 def model_of(gaussian: Gaussian, names: Sequence[str], noise: float = 0.0) -> GaussianModel:
     """A model of these titles that folds in users, without training data.
 
@@ -349,7 +358,7 @@ def cholesky_of(gaussian: Gaussian, count: int) -> tuple[Floats, Floats]:
     with L Lᵀ = K, both (count, count)."""
     items = np.unique(np.linspace(0, gaussian.dimension - 1, count).astype(int))
     kernel = gaussian.covariance.submatrix(items, items)
-    return kernel, np.linalg.cholesky(kernel)
+    return kernel, np.linalg.cholesky(kernel).astype(np.float64)
 
 
 def work_shares(sizes: npt.NDArray[np.integer]) -> tuple[Floats, Floats]:

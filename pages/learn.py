@@ -1,0 +1,78 @@
+"""Learn: why the method works, from two movies to its cost; needs no fit and no data.
+
+Sections: constants, layout.
+"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from explorer import learn_cost, learn_many, learn_steps, learn_two
+from explorer.components import guard, page_header
+
+# Constants ---------------------------------------------------------------------------
+
+CHAPTERS = {
+    "1 Two movies": learn_two.show,
+    "2 EM step by step": learn_steps.show,
+    "3 Many movies": learn_many.show,
+    "4 What it costs": learn_cost.show,
+}
+TITLES = tuple(CHAPTERS)
+
+
+# Layout ------------------------------------------------------------------------------
+
+
+def go_to(chapter: str) -> None:
+    """Open another chapter."""
+    st.session_state["chapter"] = chapter
+
+
+def neighbours(chapter: str) -> None:
+    """The ways back and on, below a chapter."""
+    place = TITLES.index(chapter)
+    with st.container(horizontal=True, horizontal_alignment="distribute"):
+        if place:
+            before = TITLES[place - 1]
+            st.button(
+                f"Back to {before}",
+                key="learn_previous_chapter",
+                icon=":material/arrow_back:",
+                on_click=go_to,
+                args=(before,),
+            )
+        if place + 1 < len(TITLES):
+            following = TITLES[place + 1]
+            st.button(
+                f"Continue with {following}",
+                key="learn_next_chapter",
+                icon=":material/arrow_forward:",
+                type="primary",
+                on_click=go_to,
+                args=(following,),
+            )
+        else:
+            st.page_link(
+                "pages/fit.py", label="Now fit real ratings", icon=":material/play_circle:"
+            )
+
+
+page_header(
+    "Learn",
+    "Why one Gaussian can fill in missing ratings, in four chapters. All pictures are live: they "
+    "are computed by the code that fits real data, on small invented data whose truth is known.",
+)
+chosen = st.segmented_control(
+    "Chapter",
+    TITLES,
+    default=TITLES[0],
+    required=True,
+    key="chapter",
+    bind="query-params",
+    label_visibility="collapsed",
+)
+chapter = chosen if chosen in CHAPTERS else TITLES[0]
+with guard():
+    CHAPTERS[chapter]()
+neighbours(chapter)

@@ -197,11 +197,17 @@ def chart(
     )
 
 
-def number_row(numbers: Sequence[tuple[str, str] | tuple[str, str, str]]) -> None:
-    """A row of cards: (label, value) or (label, value, help)."""
-    with st.container(horizontal=True, gap="small"):
-        for label, value, *help_text in numbers:
-            st.metric(label, value, border=True, help=help_text[0] if help_text else None)
+def number_row(
+    numbers: Sequence[tuple[str, str] | tuple[str, str, str]], *, equal: bool = False
+) -> None:
+    """A row of cards: (label, value) or (label, value, help).
+
+    equal : all of one width, for a few cards across the page; else as their words need.
+    """
+    row = st.container(horizontal=True, gap="small")
+    places = st.columns(len(numbers), gap="small") if equal else [row] * len(numbers)
+    for place, (label, value, *help_text) in zip(places, numbers, strict=True):
+        place.metric(label, value, border=True, help=help_text[0] if help_text else None)
 
 
 def download(

@@ -40,7 +40,7 @@ def nearest(run: Run, model: GaussianModel) -> None:
         )
         return
     words = taste_figures.describe_neighbours(title, found)
-    bars, table = st.columns([1, 1])
+    bars, table = st.columns([4, 5])
     with bars:
         chart(taste_figures.neighbours_figure(found, dark=is_dark()), words, key="neighbours_chart")
     shown = neighbours_table(found)
@@ -50,9 +50,9 @@ def nearest(run: Run, model: GaussianModel) -> None:
             hide_index=True,
             height=35 * min(len(shown), 14) + 38,
             column_config={
-                "Title": st.column_config.TextColumn(width=235),
-                "Correlation": st.column_config.NumberColumn(format="%.3f", width=80),
-                "Covariance": st.column_config.NumberColumn(format="%.3f", width=80),
+                "Title": st.column_config.TextColumn(width=245),
+                "Correlation": st.column_config.NumberColumn(format="%.3f", width=85),
+                "Covariance": st.column_config.NumberColumn(format="%.3f", width=85),
                 "Both": st.column_config.NumberColumn(
                     format="%d", width=50, help="Training users who rated both titles"
                 ),

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from explorer.components import PAGES as FOLDER
 from explorer.serving import CHROMIUM, CHROMIUM_ARGUMENTS, serve
 from gmc_core.experiment import ExperimentConfig
 from gmc_core.filters import Filter
@@ -21,7 +22,7 @@ from gmc_core.store import Store
 from gmc_core.sweeps import SweepConfig, submit_sweep
 from gmc_core.worker import work
 
-PAGES = ("", "data", "fit", "sensitivity", "covariance", "recommend", "runs", "results")
+PAGES = ("", *sorted(file.stem for file in FOLDER.glob("*.py") if file.stem != "home"))
 EPSILONS = (0.03, 0.1, 0.3, 1.0, 3.0)
 THEMES = ("light", "dark")
 SIZE: Any = {"width": 1366, "height": 768}

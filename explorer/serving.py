@@ -22,7 +22,9 @@ CHROMIUM_ARGUMENTS = (
     "--disable-sync",
     "--no-first-run",
 )
-START_SECONDS = 60
+START_SECONDS = 120
+START_ATTEMPTS = 3
+TAKEN = "not available"  # what Streamlit says of a port in use
 
 
 @contextmanager
@@ -34,10 +36,26 @@ def serve(home: Path, cache: Path) -> Iterator[str]:
     RuntimeError
         If it does not answer in time; the message holds what it printed.
     """
-    port = _free_port()
-    url = f"http://127.0.0.1:{port}"
     home.mkdir(parents=True, exist_ok=True)
     log = home / "server.log"
+    for attempt in range(START_ATTEMPTS):
+        url, process = _start(home, cache, log)
+        try:
+            _wait(url, process, log)
+            break
+        except RuntimeError:
+            _stop(process)
+            # Between looking for a free port and using it another program may take it.
+            if attempt == START_ATTEMPTS - 1 or TAKEN not in log.read_text(errors="replace"):
+                raise
+    try:
+        yield url
+    finally:
+        _stop(process)
+
+
+def _start(home: Path, cache: Path, log: Path) -> tuple[str, subprocess.Popen[bytes]]:
+    port = _free_port()
     environment = {**os.environ, "GMC_HOME": str(home), "GMC_CACHE": str(cache)}
     command = [sys.executable, "-m", "streamlit", "run", "app.py"]
     options = ["--server.port", str(port), "--server.headless", "true"]
@@ -49,16 +67,16 @@ def serve(home: Path, cache: Path) -> Iterator[str]:
             stdout=output,
             stderr=subprocess.STDOUT,
         )
+    return f"http://127.0.0.1:{port}", process
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
     try:
-        _wait(url, process, log)
-        yield url
-    finally:
-        process.terminate()
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _free_port() -> int:

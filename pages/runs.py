@@ -37,7 +37,7 @@ QUANTITIES = {
 
 def filters() -> list[Run]:
     """The runs that pass the filter controls."""
-    text, states, data = st.columns([2, 3, 2], gap="small", vertical_alignment="bottom")
+    text, states, data = st.columns(3, gap="small", vertical_alignment="bottom")
     wanted = text.text_input(
         "Search",
         key="search",
@@ -77,10 +77,10 @@ def overview(runs: Sequence[Run]) -> None:
         selection_mode="multi-row",
         alt=f"Table of {len(runs)} runs with state, settings, NMAE, time and disk use.",
         column_config={
-            "run": st.column_config.TextColumn("Run", pinned=True, width=215),
-            "state": st.column_config.TextColumn("State", width=95),
+            "run": st.column_config.TextColumn("Run", pinned=True, width=190),
+            "state": st.column_config.TextColumn("State", width=85),
             "progress": st.column_config.ProgressColumn(
-                "Done", format="percent", min_value=0, max_value=1, width=110
+                "Done", format="percent", min_value=0, max_value=1, width=100
             ),
             "data": "Data",
             "protocol": "Protocol",
@@ -253,7 +253,8 @@ with guard():
                 ("Runs", f"{len(everything)}"),
                 ("Waiting or running", f"{active}"),
                 ("On disk", bytes_text(usage), f"All files of the runs, in {context.store().path}"),
-            ]
+            ],
+            equal=True,
         )
         visible = filters()
         if visible:

@@ -18,7 +18,7 @@ from gmc_core.experiment import ExperimentConfig
 from gmc_core.store import Store
 
 APP = str(Path(__file__).parent.parent / "app.py")
-PAGES = ["home", "data", "fit", "sensitivity", "covariance", "recommend", "runs", "results"]
+PAGES = sorted(path.stem for path in (Path(APP).parent / "pages").glob("*.py"))
 
 
 @pytest.fixture(autouse=True)

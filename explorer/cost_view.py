@@ -31,7 +31,13 @@ def cost_of(settings: FitSettings) -> Cost:
         chosen.seed,
     )
     sizes, dimension = _sizes(key, settings.signals, settings.block)
-    return estimate(sizes, dimension, settings.dtype, objective=settings.objective)
+    return estimate(
+        sizes,
+        dimension,
+        settings.dtype,
+        objective=settings.objective,
+        exact=settings.is_exact,
+    )
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)

@@ -14,6 +14,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from explorer import context
+from explorer.model_choice import model_choice
 from gmc_core.experiment import ExperimentConfig
 from gmc_core.ratings import RatingScale
 from gmc_core.settings import PAPER_EPSILON, PAPER_ITERATIONS, FitSettings
@@ -39,6 +40,7 @@ PAPER: dict[str, Any] = {
     "precision": "float64",
     "repetitions": 3,
     "objective": False,
+    "model": "paper",
 }
 QUICK: dict[str, Any] = {**PAPER, "iterations": 5, "precision": "float32", "repetitions": 1}
 
@@ -106,6 +108,8 @@ def _set(values: dict[str, Any]) -> None:
 
 def fit_controls(scale: RatingScale, protocol: str) -> Choice:
     """All controls of a fit, in two columns of cards."""
+    with st.container(border=True):
+        model = model_choice(scale)
     left, right = st.columns(2, gap="small")
     with left.container(border=True, height="stretch"):
         _card(
@@ -114,7 +118,11 @@ def fit_controls(scale: RatingScale, protocol: str) -> Choice:
             "Mean and covariance of the current estimates of all M signals; ε keeps Σ invertible "
             "and holds back what few ratings would claim.",
         )
-        epsilon = _epsilon(scale)
+        epsilon = None
+        if model.is_exact:
+            st.caption("ε = 0: the prior takes its place.")
+        else:
+            epsilon = _epsilon(scale)
         iterations = st.slider(
             "Iterations L",
             0,
@@ -133,7 +141,7 @@ def fit_controls(scale: RatingScale, protocol: str) -> Choice:
             "the known ones.",
         )
         noise = _noise()
-        objective = _objective()
+        objective = model.kind == "paper" and _objective()
     left, right = st.columns(2, gap="small")
     with left.container(border=True, height="stretch"):
         _card("Start and signals", START, "The first M-step sees the known ratings and this guess.")
@@ -144,7 +152,13 @@ def fit_controls(scale: RatingScale, protocol: str) -> Choice:
         repetitions = _repetitions(protocol)
         seed_input()
         dtype = _precision()
-    settings = FitSettings(epsilon, iterations, noise, initial, signals, block, dtype, objective)
+    if model.kind == "ordinal" and noise == 0:
+        st.warning("Ordered ratings need a noise variance above 0; 0.5 is taken.")
+        noise = 0.5
+    settings = FitSettings(
+        epsilon, iterations, noise, initial, signals, block, dtype, objective, model.kind,
+        **model.extra,
+    )  # fmt: skip
     return Choice(settings, repetitions)
 
 

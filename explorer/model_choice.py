@@ -1,0 +1,91 @@
+"""Which model: the paper's recipe or one that goes beyond it, with the controls of its own.
+
+A choice sets the other controls to the model's defaults; what a person changes after
+that is kept, and is in the URL like every setting.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from gmc_core.models import MODELS, settings_for
+from gmc_core.ratings import RatingScale
+from gmc_core.settings import ModelKind
+
+SHORT: dict[str, str] = {
+    "paper": "Paper",
+    "exact": "Exact EM",
+    "ordinal": "Ordered ratings",
+    "mixture": "Mixture",
+}
+FORMULA: dict[str, str] = {
+    "exact": r"\Sigma'=\frac1M\sum_i\bigl[(\tilde f_i-\mu')(\tilde f_i-\mu')^{\top}+C_i\bigr]"
+    r"\ \text{shrunk to}\ T",
+    "ordinal": r"y=v\iff c_{v-1}<f+e\le c_v,\qquad \hat y=\text{median}",
+    "mixture": r"\tilde f_i=\sum_k r_{ik}\,\tilde f_i^{(k)}",
+}
+
+
+@dataclass(frozen=True)
+class ModelChoice:
+    """The model and what belongs to it alone, as keywords of the settings."""
+
+    kind: ModelKind
+    extra: dict[str, Any]
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether ε and the initial value have stepped back behind the prior."""
+        return self.kind in ("exact", "ordinal")
+
+
+def model_choice(scale: RatingScale) -> ModelChoice:
+    """The selector, a sentence and the controls of the chosen model."""
+    kind = st.segmented_control(
+        "Model",
+        list(SHORT),
+        default="paper",
+        required=True,
+        key="model",
+        bind="query-params",
+        format_func=SHORT.__getitem__,
+        on_change=_take_defaults,
+        args=(scale,),
+        help="The paper's recipe, or a model that goes beyond it on the same core.",
+    )
+    kind = kind if kind in MODELS else "paper"
+    st.caption(f"**{MODELS[kind].label}.** {MODELS[kind].about}")
+    if kind in FORMULA:
+        st.latex(FORMULA[kind])
+    return ModelChoice(kind, _controls(kind))  # type: ignore[arg-type]
+
+
+def _controls(kind: str) -> dict[str, Any]:
+    if kind == "mixture":
+        components = st.number_input(
+            "Gaussians K", 1, 10, 2, key="components", bind="query-params",
+            help="Groups of users, each with its own μ and Σ. K = 1 is the recipe.",
+        )  # fmt: skip
+        return {"components": int(components)}
+    if kind in ("exact", "ordinal"):
+        strength = st.number_input(
+            "Weight ν of the prior, in users", 0.0, 1e5, 200.0, 50.0, key="prior_strength",
+            bind="query-params",
+            help="Σ is shrunk towards a target of shared and own variance as if so many users "
+            "more had shown it. 0 is the likelihood alone.",
+        )  # fmt: skip
+        return {"prior_strength": float(strength)}
+    return {}
+
+
+def _take_defaults(scale: RatingScale) -> None:
+    kind = st.session_state.get("model") or "paper"
+    settings = settings_for(kind)
+    resolved = settings.resolved(scale)
+    st.session_state["iterations"] = settings.iterations
+    st.session_state["noise"] = float(resolved.noise or 0.0)
+    if settings.model != "paper":
+        st.session_state["objective"] = False

@@ -1,0 +1,175 @@
+"""Exact EM: the likelihood never falls, the dense reference agrees, a planted Gaussian is found."""
+
+from __future__ import annotations
+
+import dense_reference as dense
+import numpy as np
+import pytest
+from making import random_table, signals_of
+
+from gmc_core.em import EmState, initial_state, map_em
+from gmc_core.errors import ConfigError, NumericalError
+from gmc_core.exact import Prior, exact_em
+from gmc_core.linalg.threads import Team
+from gmc_core.noise import Noise
+from gmc_core.signals import Layout, Signals
+
+PRIOR = Prior(7.0, np.random.default_rng(5).normal(size=(9, 2)), np.full(9, 0.2))
+
+
+def table(seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    return random_table(40, 9, 0.5, seed)
+
+
+def steps(signals, *, noise=0.3, epsilon=0.01, iterations=12, threads=1, start=None, **more):
+    start = start or initial_state(signals, 3.0, "float64")
+    noise = Noise.of(noise, signals.dimension)
+    return list(
+        exact_em(
+            signals, start, epsilon=epsilon, iterations=iterations, noise=noise,
+            team=Team(threads), **more,
+        )
+    )  # fmt: skip
+
+
+def one_dense_step(values, known, mean, covariance, noise, epsilon, prior):
+    """(μ, Σ) → (μ', Σ') from the definition, user by user."""
+    filled, posterior = np.zeros(values.shape), np.zeros_like(covariance)
+    for user, observed in enumerate(known):
+        U = dense.masking_operator(observed)
+        Sigma_w = noise * np.eye(len(mean))
+        filled[user] = dense.map_estimate(values[user, observed], U, mean, covariance, Sigma_w)
+        posterior += dense.posterior_covariance(U, covariance, Sigma_w)
+    new, count = filled.mean(axis=0), len(values)
+    second = (filled - new).T @ (filled - new) + posterior
+    if prior is not None:
+        target = prior.factor @ prior.factor.T + np.diag(prior.diagonal)
+        second += prior.strength * target
+        count += prior.strength
+    return new, second / count + epsilon * np.eye(len(mean))
+
+
+@pytest.mark.parametrize("prior", [None, PRIOR], ids=["likelihood", "prior"])
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+def test_agrees_with_the_dense_definition(prior, noise):
+    values, known = table()
+    signals = signals_of(values, known)
+    epsilon = 0.05
+    before = None
+    for step in steps(signals, noise=noise, epsilon=epsilon, prior=prior):
+        gaussian = step.state.gaussian
+        if before is not None:
+            mean, covariance = one_dense_step(values, known, *before, noise, epsilon, prior)
+            np.testing.assert_allclose(gaussian.mean, mean, atol=1e-8)
+            np.testing.assert_allclose(gaussian.covariance.matrix, covariance, atol=1e-8)
+        before = (gaussian.mean, gaussian.covariance.matrix.copy())
+
+
+@pytest.mark.parametrize("prior", [None, PRIOR], ids=["likelihood", "prior"])
+@pytest.mark.parametrize("epsilon", [0.0, 0.05])
+def test_the_penalised_likelihood_never_falls(prior, epsilon):
+    signals = signals_of(*table())
+    strength = 0.0 if prior is None else prior.strength
+    values = []
+    for step in steps(signals, epsilon=epsilon, iterations=40, prior=prior):
+        covariance = step.state.gaussian.covariance.matrix
+        penalty = 0.0 if prior is None else prior.penalty(covariance)
+        weight = (signals.count + strength) * epsilon / 2
+        penalty += weight * np.trace(np.linalg.inv(covariance))
+        values.append(step.log_likelihood - penalty)
+    # The first step is the paper's.
+    assert np.diff(values)[1:].min() > -1e-9 * abs(values[-1])
+    assert values[-1] > values[1] + 1
+
+
+def planted(users: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    factor = rng.normal(size=(6, 2))
+    covariance = factor @ factor.T + 0.5 * np.eye(6)
+    mean = rng.normal(size=6) + 3
+    values = rng.multivariate_normal(mean, covariance, size=users)
+    return values, rng.random((users, 6)) < 0.5, mean, covariance
+
+
+def test_a_planted_gaussian_is_found_where_the_papers_m_step_underestimates_it():
+    values, known, mean, covariance = planted(2500, 3)
+    indices = [np.flatnonzero(row) for row in known]
+    signals = Signals(
+        Layout("rows", *values.shape),
+        np.concatenate([[0], np.cumsum(known.sum(axis=1))]).astype(np.int64),
+        np.concatenate(indices).astype(np.int32),
+        values[known],
+    )
+    exact = steps(signals, noise=0.0, epsilon=0.0, iterations=60, relaxation=1.7)[-1]
+    found = exact.state.gaussian
+    # Sampling error of a covariance from half of 2,500 users: a few per cent.
+    np.testing.assert_allclose(found.mean, mean, atol=0.15)
+    assert np.linalg.norm(found.covariance.matrix - covariance) < 0.1 * np.linalg.norm(covariance)
+    paper = list(
+        map_em(
+            signals, initial_state(signals, 3.0, "float64"), epsilon=1e-6, iterations=30,
+            noise=Noise.of(0.0, 6), team=Team(1),
+        )
+    )[-1].state.gaussian  # fmt: skip
+    true, short = np.trace(covariance), np.trace(paper.covariance.submatrix(*2 * [np.arange(6)]))
+    assert short < 0.85 * true
+    assert abs(np.trace(found.covariance.matrix) - true) < 0.06 * true
+
+
+def test_relaxation_ends_at_the_same_place_in_fewer_iterations():
+    signals = signals_of(*table())
+    plain = steps(signals, iterations=500, prior=PRIOR)[-1]
+    quick = steps(signals, iterations=170, prior=PRIOR, relaxation=1.7)
+    matrix = quick[-1].state.gaussian.covariance.matrix
+    np.testing.assert_allclose(matrix, plain.state.gaussian.covariance.matrix, atol=1e-3)
+    slow = steps(signals, iterations=30, prior=PRIOR)[-1]
+    assert quick[29].log_likelihood - PRIOR.penalty(
+        quick[29].state.gaussian.covariance.matrix
+    ) > slow.log_likelihood - PRIOR.penalty(slow.state.gaussian.covariance.matrix)
+
+
+def test_a_relaxed_step_that_would_leave_the_cone_is_not_relaxed():
+    rng = np.random.default_rng(0)
+    values = 3 + 1e-3 * rng.normal(size=(30, 4))  # Σ must shrink a lot, and all is known
+    signals = signals_of(values, np.ones(values.shape, bool))
+    start = steps(signals, iterations=2, epsilon=1.0)[-1].state
+    for step in steps(signals, iterations=12, epsilon=0.0, relaxation=1.9, start=start):
+        assert np.linalg.eigvalsh(step.state.gaussian.covariance.matrix)[0] > 0
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_threads_do_not_change_the_result(dtype):
+    signals = signals_of(*random_table(300, 60, 0.4, 2))
+    start = initial_state(signals, 3.0, dtype)
+    one, two = (
+        steps(signals, start=start, iterations=5, threads=threads)[-1].state for threads in (1, 2)
+    )
+    tolerance = 1e-9 if dtype == "float64" else 1e-4
+    np.testing.assert_allclose(
+        one.gaussian.covariance.matrix, two.gaussian.covariance.matrix, rtol=tolerance, atol=1e-9
+    )
+
+
+def test_an_interrupted_run_goes_on_to_the_same_result():
+    signals = signals_of(*table())
+    whole = steps(signals, iterations=9, prior=PRIOR, relaxation=1.6, warm=3)
+    for stop in (1, 3, 4, 6):
+        half = steps(signals, iterations=stop, prior=PRIOR, relaxation=1.6, warm=3)[-1].state
+        more = steps(
+            signals, iterations=9, prior=PRIOR, relaxation=1.6, warm=3,
+            start=EmState(half.iteration, half.gaussian, half.weights),
+        )  # fmt: skip
+        assert np.array_equal(
+            more[-1].state.gaussian.covariance.matrix, whole[-1].state.gaussian.covariance.matrix
+        )
+
+
+def test_errors_say_what_to_do():
+    signals = signals_of(*table())
+    with pytest.raises(ConfigError, match="at least one iteration"):
+        steps(signals, warm=0)
+    with pytest.raises(ConfigError, match="strength"):
+        Prior(-1.0, PRIOR.factor, PRIOR.diagonal)
+    everyone = signals_of(np.full((5, 3), 3.0), np.ones((5, 3), bool))
+    with pytest.raises(NumericalError, match=r"Iteration \d+: .*Raise ε"):
+        steps(everyone, noise=0.0, epsilon=0.0)

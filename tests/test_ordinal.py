@@ -1,0 +1,169 @@
+"""Ordered ratings: truncated means, cuts, the median decision, and what they do in a fit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from making import ratings_of
+from scipy import stats
+
+from gmc_core.errors import ConfigError
+from gmc_core.fit import Fit
+from gmc_core.model_file import load_model, save_model
+from gmc_core.models import MODELS, settings_for
+from gmc_core.ordinal import Opinions, OrdinalScale, truncated_mean
+from gmc_core.ratings import RatingScale
+from gmc_core.settings import FitSettings
+from gmc_core.splits import strong_split, weak_split
+
+STARS = np.arange(1.0, 6.0)
+
+
+def drawn(seed: int = 0, size: int = 4000) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return rng.choice(STARS, p=[0.05, 0.1, 0.25, 0.35, 0.25], size=size)
+
+
+def test_truncated_means_are_those_of_scipy():
+    rng = np.random.default_rng(1)
+    mean, low = rng.normal(size=400) * 5, rng.normal(size=400) * 3
+    high = low + rng.random(400) * 2 + 0.01
+    low[:80], high[80:160] = -np.inf, np.inf
+    expected = stats.truncnorm.mean((low - mean) / 0.7, (high - mean) / 0.7, loc=mean, scale=0.7)
+    np.testing.assert_allclose(truncated_mean(mean, low, high, 0.7), expected, atol=1e-9)
+
+
+def test_truncated_means_stay_inside_far_out_in_the_tails():
+    mean = np.array([-1e3, 1e3, 0.0, -50.0])
+    low, high = np.array([1.0, 1.0, 1.0, 1.0]), np.array([2.0, 2.0, np.inf, np.inf])
+    found = truncated_mean(mean, low, high, 0.5)
+    assert np.all((found >= low) & (found <= high))
+    np.testing.assert_allclose(found[:2], [1.0, 2.0], atol=1e-3)
+
+
+def test_the_cuts_give_every_value_its_frequency():
+    ratings = drawn()
+    scale = OrdinalScale.of(ratings)
+    assert scale.cuts[0] == 1.5 and scale.cuts[-1] == 4.5
+    shares = np.cumsum(np.unique(ratings, return_counts=True)[1])[:-1] / len(ratings)
+    scores = stats.norm.ppf(shares)
+    spacing = np.diff(scale.cuts) / np.diff(scores)
+    np.testing.assert_allclose(spacing, spacing[0])
+
+
+def test_the_decision_minimises_the_expected_absolute_error():
+    scale = OrdinalScale.of(drawn())
+    opinions = np.linspace(-1, 7, 400)
+    decided = RatingScale(1, 5).project(scale.decide(opinions, 0.7))
+    chances = scale.probabilities(opinions, 0.7)
+    np.testing.assert_allclose(chances.sum(axis=1), 1)
+    expected = np.abs(STARS[:, None] - STARS[None, :]) @ chances.T  # (decision, opinion)
+    chosen = expected[decided.astype(int) - 1, np.arange(len(opinions))]
+    np.testing.assert_allclose(chosen, expected.min(axis=0), atol=1e-9)
+
+
+def test_the_raw_prediction_is_the_mean_where_mean_and_median_agree():
+    scale = OrdinalScale.of(drawn())
+    opinions = np.linspace(-1, 7, 400)
+    mean = scale.probabilities(opinions, 0.7) @ STARS
+    raw = scale.decide(opinions, 0.7)
+    moved = raw != mean
+    assert 0 < moved.mean() < 0.3
+    assert np.abs(raw - mean).max() < 0.6
+
+
+def test_refining_finds_the_opinion_of_a_lonely_rating():
+    """One rating, f ~ N(μ, s), z = f + e: the mean-field fixed point, by brute force."""
+    scale = OrdinalScale.of(drawn())
+    rating, mean, variance, noise = np.array([5.0]), 3.0, 0.6, 0.5
+    opinions = Opinions(scale, rating, noise)
+    value = opinions.first_guess
+    for _ in range(200):
+        value = opinions.refine(value, (value - mean) / (variance + noise))
+    f = mean + variance / (variance + noise) * (value - mean)
+    low = (scale.cuts[-1] - f) / np.sqrt(noise)
+    expected = stats.truncnorm.mean(low, np.inf, loc=f, scale=np.sqrt(noise))
+    np.testing.assert_allclose(value, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("ratings", [[3.0, 3.0], [1.0, 2.0], np.arange(60.0)])
+def test_too_few_or_too_many_values_are_refused(ratings):
+    with pytest.raises(ConfigError, match="Take the model exact"):
+        OrdinalScale.of(ratings)
+
+
+def skewed_table(seed: int = 0):
+    """Opinions of two tastes, cut unevenly: half of all ratings are 5."""
+    rng = np.random.default_rng(seed)
+    opinions = rng.normal(size=(400, 3)) @ rng.normal(size=(3, 30)) + 0.5 * rng.normal(
+        size=(400, 30)
+    )
+    values = 1.0 + np.searchsorted([-3.0, -2.0, -1.0, 0.0], opinions)
+    return ratings_of(values, rng.random(values.shape) < 0.5)
+
+
+def fitted(split, name="ordinal", **changes):
+    values = {**settings_for(name).as_dict(), "iterations": 12, **changes}
+    fit = Fit(split, FitSettings.from_dict(values))
+    records = list(fit.records())
+    return fit, records
+
+
+def test_uneven_ratings_are_predicted_better_as_ordered():
+    split = weak_split(skewed_table(), 0)
+    ordinal, _ = fitted(split)
+    exact, _ = fitted(split, "exact")
+    assert ordinal.scores().nmae < exact.scores().nmae - 0.02
+
+
+def test_new_users_are_folded_in_like_known_ones():
+    split = strong_split(skewed_table(), 0)
+    fit, _ = fitted(split)
+    user = int(split.test_users[0])
+    observed, values = split.shown.of_user(user)
+    posterior = fit.model().posterior(observed, values)
+    raw = fit.ordinal.decide(posterior.mean[split.test_items[:1]], 0.7)
+    np.testing.assert_allclose(raw, fit.predictions[:1], atol=0.02)
+
+
+def test_model_files_keep_the_cuts(tmp_path):
+    fit, _ = fitted(weak_split(skewed_table(), 0))
+    model = load_model(save_model(fit.model(), tmp_path / "model.npz"))
+    np.testing.assert_array_equal(model.ordinal.cuts, fit.ordinal.cuts)
+    users, items = fit.split.test_users[:5], fit.split.test_items[:5]
+    np.testing.assert_allclose(model.predict(users, items).values, fit.predictions[:5], atol=0.05)
+
+
+def test_explanations_sum_to_the_prediction():
+    fit, _ = fitted(weak_split(skewed_table(), 0))
+    model = fit.model()
+    posterior = model.posterior([0, 3, 4], [5.0, 1.0, 2.0])
+    shares = sum(part.share for part in model.explain(posterior, 7))
+    assert model.gaussian.mean[7] + shares == pytest.approx(posterior.mean[7])
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_named_model_fits_other_scales(name):
+    settings = settings_for(name).resolved(RatingScale(-10, 10, 1))
+    assert settings.epsilon is not None and settings.noise is not None
+    fit, records = fitted(weak_split(skewed_table(), 1), name, iterations=3)
+    assert len(records) == 3
+    assert np.isfinite(fit.predictions).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model": "other"}, "The model is"),
+        ({"prior_strength": 3.0}, "belong to exact EM"),
+        ({"model": "exact", "relaxation": 2.0}, "1 ≤ η < 2"),
+        ({"model": "exact", "prior_target": (0.1, -1.0, 0.0)}, "three variances"),
+        ({"model": "exact", "warm": 0}, "warm start"),
+        ({"model": "ordinal", "noise": 0.0}, "one noise variance above 0"),
+        ({"components": 3}, "take the model mixture"),
+        ({"model": "exact", "objective": True}, "belongs to the model paper"),
+    ],
+)
+def test_settings_without_meaning_are_refused(changes, message):
+    with pytest.raises(ConfigError, match=message):
+        FitSettings(**changes)

@@ -210,6 +210,27 @@ def test_everything_from_the_command(tmp_path, monkeypatch, capsys):
     }
 
 
+def test_a_run_whose_worker_died_is_resumed_a_few_times(store, subject, monkeypatch, capsys):
+    from gmc_core.cli.claims import PATIENCE, _follow_runs
+
+    tries = []
+
+    def dying_worker(store):
+        tries.append(1)
+        end_one(store, "interrupted", "The worker died.")
+
+    monkeypatch.setitem(sys.modules, "gmc_core.worker", SimpleNamespace(ensure_worker=dying_worker))
+    monkeypatch.setattr("gmc_core.cli.claims.POLL_SECONDS", 0)
+    one = {"paper": submit(store, subject)["paper"]}
+    for run in store.runs():
+        if run.id != one["paper"].id:
+            store.cancel(run.id)
+    monkeypatch.setattr(check, "submit", lambda store, subject: one)
+    _follow_runs(store, subject)
+    assert len(tries) == 1 + PATIENCE
+    assert "interrupted. The worker died." in capsys.readouterr().err
+
+
 def test_without_results_the_command_says_so(capsys):
     assert main(["claims", "--data", "sample", "--max-items", "30", "--now"]) == 0
     told = capsys.readouterr()

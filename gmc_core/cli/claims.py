@@ -22,6 +22,7 @@ EXAMPLES = """\
   gmc claims --data ml-1m --now          what has been found so far, computing nothing
 """
 POLL_SECONDS = 0.5
+PATIENCE = 3  # times that a run whose worker died is resumed
 # What the claims themselves decide.
 SKIPPED = (
     "train", "test", "protocol", "seed", "repetitions", "weak_users", "strong_users", "model",
@@ -111,13 +112,18 @@ def _follow_runs(store: Store, subject: Subject) -> None:
 
     runs = submit(store, subject)
     told = {name for name, found in runs.items() if found.ended_for_good}
+    resumed: list[str] = []
     note(f"{len(runs)} experiments, {len(told)} of them were there already")
     while len(told) < len(runs):
         for name in runs:
             if name in told:
                 continue
             found = store.run(runs[name].id)
-            if found.ended_for_good:
+            if found.state == "interrupted" and resumed.count(name) < PATIENCE:
+                # Its worker died: nobody wanted it to stop.
+                resumed.append(name)
+                store.resume(found.id)
+            elif found.ended_for_good:
                 told.add(name)
                 note(f"[{len(told)}/{len(runs)}] {_line(found)}")
         if len(told) < len(runs):

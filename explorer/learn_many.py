@@ -12,7 +12,7 @@ from gmc_core import lesson
 from gmc_core.gaussian import Gaussian
 
 FILLS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
-LIMIT = 1.0  # of the colours: the largest covariance between two titles is about 0.7
+LIMIT = 1.0  # of the colours: the largest covariance between two titles is about 0.8
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
@@ -45,7 +45,7 @@ def show() -> None:
             key="learn_fill", bind="query-params", persist_state="session",
         ) / 100  # fmt: skip
         users = st.slider(
-            "Users M", 10, 300, 60, 10,
+            "Users M", 10, 300, 200, 10,
             key="learn_users", bind="query-params", persist_state="session",
         )  # fmt: skip
         epsilon = epsilon_slider("learn_many_epsilon")
@@ -99,7 +99,11 @@ def _numbers(planted: lesson.Planted, story: lesson.Story, learned: Gaussian | N
                 "–" if off is None else f"{100 * off:.0f} %",
                 "‖learned − planted‖ / ‖planted‖ (Frobenius).",
             ),
-            ("Error of the fills", f"{planted.error(story.last.estimates):.2f}", "RMSE."),
+            (
+                "Error of the fills",
+                "broke down" if story.problem else f"{planted.error(story.last.estimates):.2f}",
+                "RMSE.",
+            ),
             ("with the planted Σ", f"{best:.2f}", "No method does better on average."),
             ("with the items' means", f"{means:.2f}", "What needs no Σ at all."),
         ]

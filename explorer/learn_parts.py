@@ -18,13 +18,13 @@ def head(title: str, formula: str, sentence: str) -> None:
 
 
 def epsilon_slider(key: str, default: float = 0.3) -> float:
-    """ε from 0 to 2; 0.3 is marked as the paper's."""
+    """ε from 0 to 2."""
     return float(
         st.select_slider(
-            "ε, added to every variance",
+            "ε, added to every variance (the paper takes 0.3)",
             EPSILONS,
             default,
-            format_func=lambda value: f"{value:g} (paper)" if value == 0.3 else f"{value:g}",
+            format_func=lambda value: f"{value:g}",
             key=key,
             bind="query-params",
             persist_state="session",

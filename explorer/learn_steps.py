@@ -41,6 +41,17 @@ WHY = """
    for that; it costs one matrix inverse more for each user.
 """
 
+NOISE = """
+**And noise?** If ratings are noisy, $K=\\Sigma_{oo}+\\Sigma_w$ is larger than $\\Sigma_{oo}$: even
+a rated entry is not fully believed but drawn towards the mean: the dots leave their ratings. The
+paper's M-step then loses still more variance; exact EM accounts for it. The paper sets
+$\\Sigma_w=0$ and leaves the smoothing to ε. Move the noise slider and compare the two M-steps.
+"""
+TRY = (
+    "Try: go to step 20 with ε = 0 and watch the ellipse thin; then ε = 0.3, still at step 20; "
+    "then exact EM with ε = 0."
+)
+
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def story(both: float, noise: float, method: Any, epsilon: float) -> lesson.Story:
@@ -74,10 +85,11 @@ def show() -> None:
             key="learn_both", bind="query-params", persist_state="session",
         ) / 100  # fmt: skip
         noise = st.slider(
-            "Noise variance σ_w² (in the ratings, and known to the model)", 0.0, 0.5, 0.0, 0.1,
+            "Noise variance σ² (in the ratings, and known to the model)", 0.0, 0.5, 0.0, 0.1,
             key="learn_known_noise", bind="query-params", persist_state="session",
             format="%.1f",
         )  # fmt: skip
+        st.caption(TRY)
     planted, told = cloud(both, noise), story(both, noise, method, epsilon)
     step = min(int(st.session_state["learn_step"]), len(told.frames) - 1)
     frame = told.frames[step]
@@ -117,12 +129,7 @@ def show() -> None:
     _thickness(both, noise, epsilon, float(truth[0]), frame.iteration)
     with st.container(border=True):
         st.markdown(WHY)
-    st.markdown(
-        "**And noise?** If ratings are noisy, K = Σₒₒ + Σ_w is larger than Σₒₒ: even a rated entry "
-        "is not believed fully but drawn towards the mean, so that the dots leave their ratings. The "
-        "paper's M-step then loses still more variance, exact EM accounts for it. The paper sets "
-        "Σ_w = 0 and leaves the smoothing to ε. Move the noise slider and compare the two."
-    )
+    st.markdown(NOISE)
 
 
 def _move(by: int) -> None:

@@ -21,7 +21,7 @@ def show() -> None:
         head(
             "An ellipse for the users, a line for one of them",
             r"f\sim\mathcal N(\mu,\Sigma)\qquad"
-            r"\tilde f_b=\mu_b+\frac{\Sigma_{ba}}{\Sigma_{aa}+\sigma_w^2}\,(y_a-\mu_a)",
+            r"\tilde f_b=\mu_b+\frac{\Sigma_{ba}}{\Sigma_{aa}+\sigma^2}\,(y_a-\mu_a)",
             "Each dot is a user. **Those who like one movie tend to like the other, so the cloud "
             "is a tilted ellipse.** A user who rated only one lies somewhere on a straight line; "
             "the best guess is where the cloud is densest on it.",
@@ -41,7 +41,7 @@ def show() -> None:
             "How reliably those who like one like the other; at 0 a rating says nothing.",
         )  # fmt: skip
         noise = _slider(
-            "Noise variance σ_w² of a rating", 0.0, 1.0, 0.0, 0.1, "learn_noise",
+            "Noise variance σ² of a rating", 0.0, 1.0, 0.0, 0.1, "learn_noise",
             "How much the same person's ratings of the same movie vary. The paper takes 0.",
         )  # fmt: skip
     planted = lesson.two_movies(USERS_TWO, SHARE_BOTH, correlation, noise)
@@ -77,7 +77,7 @@ def show() -> None:
         head(
             "Along the line, again a bell",
             r"\operatorname{Var}(f_b\mid y_a)=\Sigma_{bb}-"
-            r"\frac{\Sigma_{ba}^2}{\Sigma_{aa}+\sigma_w^2}",
+            r"\frac{\Sigma_{ba}^2}{\Sigma_{aa}+\sigma^2}",
             "**Cut the hill of users along the line and the profile is a narrower bell.** Its top "
             "is both its mean and the most probable value: the maximum a posteriori (MAP) estimate "
             "that the paper's E-step computes.",

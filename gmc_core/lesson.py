@@ -54,7 +54,7 @@ TASTES: dict[str, tuple[str, ...]] = {
     ),
 }
 MIXED = {"Silent Dock": "crime", "Late Train Home": "crime", "Night Shift": "love"}
-_COMMON, _OWN, _SECOND, _RESIDUAL = 0.35, 0.75, 0.45, 0.3
+_COMMON, _OWN, _SECOND, _RESIDUAL = 0.35, 0.8, 0.5, 0.2
 
 
 @dataclass(frozen=True, eq=False)

@@ -236,7 +236,7 @@ def spectrum_figure(
     text = ["≤ .001", ".01", ".1", "1", "10"]
     figure.update_yaxes(type="log", range=[-3.15, 1.2], tickvals=ticks, ticktext=text)
     if epsilon > 0:
-        _level(figure, epsilon, f"the floor ε = {epsilon:g}", colors.muted)
+        _level(figure, epsilon, f"the floor ε = {epsilon:g}", colors.muted, log=True)
     return figure
 
 
@@ -429,10 +429,15 @@ def _square(figure: go.Figure, names: Sequence[str], dark: bool, revision: str) 
     return figure
 
 
-def _level(figure: go.Figure, value: float, text: str, colour: str) -> None:
-    figure.add_hline(
-        y=value,
-        line={"color": colour, "width": 1.5, "dash": "dash"},
-        annotation={"text": text, "font": {"color": colour, "size": 12}},
-        annotation_position="top right",
+def _level(figure: go.Figure, value: float, text: str, colour: str, *, log: bool = False) -> None:
+    figure.add_hline(y=value, line={"color": colour, "width": 1.5, "dash": "dash"})
+    figure.add_annotation(
+        x=1,
+        xref="paper",
+        xanchor="right",
+        y=np.log10(value) if log else value,  # unlike shapes, annotations take the logarithm
+        yanchor="bottom",
+        text=text,
+        showarrow=False,
+        font={"color": colour, "size": 12},
     )

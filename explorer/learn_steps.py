@@ -139,7 +139,7 @@ def _move(by: int) -> None:
 
 def _buttons() -> None:
     st.slider(
-        "Step", 0, 2 * ITERATIONS, 0, key="learn_step", bind="query-params",
+        "Step", 0, 2 * ITERATIONS, key="learn_step", bind="query-params",
         persist_state="session", format="%d",
         help="0 is the start; then M, E, M, E … Arrow keys work too.",
     )  # fmt: skip

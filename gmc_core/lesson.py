@@ -25,7 +25,7 @@ from gmc_core.gaussian import Gaussian
 from gmc_core.linalg.threads import Team
 from gmc_core.model import GaussianModel
 from gmc_core.noise import Noise
-from gmc_core.ratings import ItemInfo, Ratings, RatingScale, Vocabulary, frozen
+from gmc_core.ratings import ItemInfo, RatingScale, Vocabulary, frozen
 from gmc_core.settings import PAPER_INITIAL, PAPER_ITERATIONS, FitSettings
 from gmc_core.signals import Layout, Signals
 
@@ -77,16 +77,10 @@ class Planted:
     @cached_property
     def signals(self) -> Signals:
         """The known entries as the core takes them, rows as signals."""
-        users, items = np.nonzero(self.known)
-        table = Ratings.from_triplets(
-            users,
-            items,
-            self.ratings[self.known],
-            SCALE,
-            users=Vocabulary(np.arange(len(self.known)), "user"),
-            items=Vocabulary(np.arange(len(self.names)), "item"),
-        )
-        return Signals.of(table, Layout("rows", *self.known.shape))
+        indptr = np.concatenate([[0], np.cumsum(self.known.sum(axis=1))]).astype(np.int64)
+        items = np.nonzero(self.known)[1].astype(np.int32)
+        layout = Layout("rows", *self.known.shape)
+        return Signals(layout, frozen(indptr), frozen(items), frozen(self.ratings[self.known]))
 
     def error(self, estimates: Floats) -> float:
         """RMSE of the estimates at the entries that nobody rated; NaN if there are none."""

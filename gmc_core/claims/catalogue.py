@@ -161,8 +161,8 @@ CLAIMS: tuple[Claim, ...] = (
         "Insensitive to the initial value",
         "The result is insensitive to the initialization; unknown entries start at 3.",
         "2.2.3",
-        "Paired differences of NMAE with the initial value a quarter of the range inside either "
-        "end (2 and 4 of 1 to 5); holds if both 95 % intervals lie within ± .005.",
+        "Paired differences of NMAE with the initial values 2 and 4 (on other scales than stars a "
+        "quarter of the range from the middle); holds if both 95 % intervals lie within ± .005.",
         accuracy.initial_value,
         _with_paper(lambda subject: subject.initials()),
     ),

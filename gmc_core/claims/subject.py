@@ -138,11 +138,12 @@ class Subject:
         }
 
     def initials(self) -> dict[str, float]:
-        """A quarter of the range inside either end: 2 and 4 of 1..5."""
+        """The paper's initial value less and plus a star, or a quarter of other ranges."""
         scale = self.scale
-        quarter = (scale.high - scale.low) / 4
-        values = (scale.low + quarter, scale.high - quarter)
-        return {f"initial {value:g}": float(value) for value in values}
+        usual = FitSettings().resolved(scale).initial
+        assert usual is not None
+        step = 1.0 if scale.is_stars else (scale.high - scale.low) / 4
+        return {f"initial {value:g}": value for value in (usual - step, usual + step)}
 
     def noises(self) -> dict[str, float]:
         """Noise variances to be neglected or not."""

@@ -131,7 +131,7 @@ def test_model_files_keep_the_cuts(tmp_path):
     model = load_model(save_model(fit.model(), tmp_path / "model.npz"))
     np.testing.assert_array_equal(model.ordinal.cuts, fit.ordinal.cuts)
     users, items = fit.split.test_users[:5], fit.split.test_items[:5]
-    np.testing.assert_allclose(model.predict(users, items).values, fit.predictions[:5], atol=0.05)
+    np.testing.assert_allclose(model.predict(users, items).values, fit.predictions[:5], atol=0.1)
 
 
 def test_explanations_sum_to_the_prediction():

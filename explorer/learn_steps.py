@@ -25,8 +25,8 @@ WHY = """
 #### What ε does, and why the paper needs it
 
 1. **The problem.** The M-step measures the spread of the filled-in table as if every entry had
-   been rated. But a fill is a conditional mean: it sits exactly on the line of its user, without
-   the scatter that a real rating would have. So Σ comes out too thin.
+   been rated. But a fill is a conditional mean: the fills line up exactly, without the scatter that
+   real ratings would have. So Σ comes out too thin.
 2. **It feeds itself.** A thin Σ makes the next fills lie even closer to a line, and the next Σ is
    thinner still: **variance that is lost in one iteration never comes back by itself.** The model
    grows sure of patterns that it has made up. In the extreme Σ is flat, some Σₒₒ cannot be

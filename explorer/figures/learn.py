@@ -432,11 +432,11 @@ def _square(figure: go.Figure, names: Sequence[str], dark: bool, revision: str) 
 def _level(figure: go.Figure, value: float, text: str, colour: str, *, log: bool = False) -> None:
     figure.add_hline(y=value, line={"color": colour, "width": 1.5, "dash": "dash"})
     figure.add_annotation(
-        x=1,
+        x=0 if log else 1,
         xref="paper",
-        xanchor="right",
+        xanchor="left" if log else "right",
         y=np.log10(value) if log else value,  # unlike shapes, annotations take the logarithm
-        yanchor="bottom",
+        yanchor="top" if log else "bottom",
         text=text,
         showarrow=False,
         font={"color": colour, "size": 12},

@@ -37,6 +37,7 @@ def cost_of(settings: FitSettings) -> Cost:
         settings.dtype,
         objective=settings.objective,
         exact=settings.is_exact,
+        components=settings.components or 1,
     )
 
 

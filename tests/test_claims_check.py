@@ -131,20 +131,30 @@ def test_cancelling_stops_runs_and_comparison(store, subject):
     assert folder.cancelled()
 
 
-def test_the_comparison_keeps_what_was_compared_before(subject, monkeypatch):
-    monkeypatch.delenv("GMC_PEER_PYTHON", raising=False)
+def test_the_comparison_is_started_once_and_is_the_claims_own(subject, monkeypatch):
     started = []
     monkeypatch.setattr(check.comparisons, "start", lambda folder, plan: started.append(plan))
-    finish_comparison(subject, methods=("knn", "item", "myfm-mf"))
     check.start_comparison(subject)
     (plan,) = started
-    # A package that is not installed now cannot be run again.
-    assert [name for name, *_ in plan.methods] == ["paper", "mf", "knn", "bias", "item"]
-    assert plan.reference == "paper" and set(plan.seeds) == {0, 1}
+    assert [name for name, *_ in plan.methods] == ["paper", "mf", "knn", "bias"]
+    assert plan.reference == "paper" and plan.seeds == (0, 1)
     assert "--seeds=0,1" in plan.command
+    assert comparison_of(subject).id.startswith("claims-")
     finish_comparison(subject)
     check.start_comparison(subject)
     assert len(started) == 1  # all is there
+
+
+def test_methods_that_were_compared_on_the_same_splits_count():
+    own = comparison({"paper": 0.0, "knn": 0.1})
+    other = comparison({"paper": 0.5, "myfm-mf": -0.1, "item": 0.2, "user": 0.2})
+    del other.outcomes["item", "weak-1"]
+    both = check.with_rivals(own, other)
+    assert set(both.labels) == {"paper", "knn", "myfm-mf", "user"}
+    assert both.outcomes["paper", "weak-0"] is own.outcomes["paper", "weak-0"]
+    assert both.rows()[2].scores.n == both.rows()[0].scores.n
+    assert set(own.labels) == {"paper", "knn"}
+    assert check.with_rivals(own, None) is own
 
 
 def test_the_number_of_splits_follows_the_data():

@@ -39,12 +39,12 @@ def objective(results: Results) -> Verdict:
         "does not hold" if falls else "holds",
         f"{text}. What the M-step with ε maximises, the objective less (Mε/2) tr Σ⁻¹, falls at "
         f"{also}.",
-        unit="iterations",
+        unit="falls",
         value=float(len(falls)),
         lines=(
-            Line("falls of the objective", float(len(falls)), unit="iterations"),
-            Line("falls of the penalised objective", float(also), unit="iterations"),
-            Line("steps", float(steps), unit="iterations"),
+            Line("falls of the objective", float(len(falls)), unit="falls"),
+            Line("falls of the penalised objective", float(also), unit="falls"),
+            Line("steps", float(steps), unit="steps"),
         ),
         runs=results.ids("objective"),
     )
@@ -83,9 +83,9 @@ def full_rank(results: Results) -> Verdict:
     return Verdict(
         word,
         f"{text}. {contrast}",
-        unit="fits",
+        unit="breakdowns",
         value=float(len(broken)),
-        lines=(Line("fits with ε > 0 that broke down", float(len(broken)), unit="fits"),
+        lines=(Line("fits with ε > 0 that broke down", float(len(broken)), unit="breakdowns"),
                Line("fits with ε > 0", float(total), unit="fits")),
         runs=results.ids("paper", *broken, "singular"),
     )  # fmt: skip

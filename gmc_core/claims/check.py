@@ -12,8 +12,8 @@ from functools import lru_cache
 
 from gmc_core.claims.results import Measured, Results
 from gmc_core.claims.subject import METHODS, Subject
-from gmc_core.comparators import available, method_named
-from gmc_core.comparators.peers import PeerError, installed_peers
+from gmc_core.comparators import method_named
+from gmc_core.comparison import Comparison
 from gmc_core.comparison_files import method_key
 from gmc_core.experiment import ExperimentConfig
 from gmc_core.store import RESUMABLE, Run, Store, comparisons
@@ -161,8 +161,12 @@ def label(name: str, config: ExperimentConfig) -> str:
 
 
 def comparison_of(subject: Subject) -> ComparisonFolder:
-    """The comparison of methods on these data, which the Compare page shows too."""
-    return comparisons.folder_for(anywhere(subject.base))
+    """The claims' own comparison of methods on these data; the Compare page lists it.
+
+    Its own, so that nobody's choice of methods and seeds is replaced.
+    """
+    identity = comparisons.folder_for(anywhere(subject.base)).id
+    return ComparisonFolder(comparisons.comparisons_folder() / f"claims-{identity}")
 
 
 def _covers(folder: ComparisonFolder, status: Status, subject: Subject) -> bool:
@@ -179,9 +183,6 @@ def _covers(folder: ComparisonFolder, status: Status, subject: Subject) -> bool:
 def start_comparison(subject: Subject) -> ComparisonFolder:
     """Compute the comparison in a process of its own, unless it is there or under way.
 
-    Methods that were compared before, and packages whose Python GMC_PEER_PYTHON names,
-    stay in it.
-
     Raises
     ------
     StoreError
@@ -191,20 +192,12 @@ def start_comparison(subject: Subject) -> ComparisonFolder:
     status, old = folder.status(), folder.plan()
     if status.active or _covers(folder, status, subject):
         return folder
-    try:
-        peers = installed_peers()
-    except PeerError:
-        peers = {}
-    can_run = available(peers)
-    before = [name for name, *_ in old.methods] if old else []
-    names = list(dict.fromkeys([*METHODS, *(n for n in before if n.partition(":")[0] in can_run)]))
-    seeds = tuple(sorted({*range(subject.splits), *(old.seeds if old else ())}))
-    made = [method_named(name, subject.scale, peers) for name in names]
-    pythons = list(dict.fromkeys(peers[name] for name in names if name in peers))
+    seeds = tuple(range(subject.splits))
+    made = [method_named(name, subject.scale) for name in METHODS]
     config = anywhere(subject.base)
     plan = Plan(
-        title=old.title if old else f"{subject.data['name']}, weak",
-        command=comparisons.command_for(config, folder, seeds, names, "paper", pythons),
+        title=f"Claims: {subject.data['name']}, weak",
+        command=comparisons.command_for(config, folder, seeds, METHODS, "paper"),
         protocol="weak",
         seeds=seeds,
         methods=tuple((m.name, m.label, method_key(m)) for m in made),
@@ -216,6 +209,23 @@ def start_comparison(subject: Subject) -> ComparisonFolder:
     return folder
 
 
+def with_rivals(own: Comparison, other: Comparison | None) -> Comparison:
+    """The claims' comparison with the methods that another one has on all its splits.
+
+    So a method that a person has compared on the same splits, such as another package's,
+    counts among the best methods without being computed again.
+    """
+    if other is None or other.scale != own.scale:
+        return own
+    rivals = {
+        name: label
+        for name, label in other.labels.items()
+        if name not in own.labels and all((name, key) in other.outcomes for key in own.truths)
+    }
+    outcomes = {(name, key): other.outcomes[name, key] for name in rivals for key in own.truths}
+    return replace(own, labels={**own.labels, **rivals}, outcomes={**own.outcomes, **outcomes})
+
+
 # Looking -------------------------------------------------------------------------------
 
 
@@ -223,6 +233,9 @@ def look(store: Store, subject: Subject) -> Results:
     """All that has been found so far; changes nothing."""
     folder = comparison_of(subject)
     comparison = folder.comparison()
+    if comparison is not None and comparison.outcomes:
+        others = comparisons.folder_for(anywhere(subject.base)).comparison()
+        comparison = with_rivals(comparison, others)
     return Results(
         subject,
         {

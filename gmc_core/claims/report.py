@@ -40,6 +40,7 @@ _MANY = {
 }
 CLAIM_STYLE = """
 .verdict { font-weight: 600; white-space: nowrap; } .claim { border-top: 1px solid #8884; }
+body { max-width: 56rem; } td.number { white-space: nowrap; }
 .claim p { margin: .4rem 0; } .said { opacity: .85; } td { vertical-align: top; }
 @media print { .claim { break-inside: avoid; } }
 """

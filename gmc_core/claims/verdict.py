@@ -53,8 +53,8 @@ class Verdict:
 
     verdict : one of ``WORDS``.
     sentence : what was found, for people.
-    unit : of value, low and high: "NMAE" (a difference), "times", "%", "iterations",
-        "fits" or "GFLOP".
+    unit : of value, low and high: "NMAE" (a difference), "times", "%", "GFLOP", or what
+        is counted.
     value, low, high : the figure that decided, and its 95 % interval; None where there
         is none.
     lines : all figures behind it.
@@ -88,13 +88,17 @@ class Verdict:
         return asdict(self)
 
 
+# Units of figures that are counted.
+COUNTED = ("falls", "steps", "breakdowns", "fits")
+
+
 def number(value: float, unit: str) -> str:
     """A figure in its unit for people; differences of NMAE have a sign."""
     if math.isnan(value):
         return "–"
     if unit == "NMAE":
         return f"{value:+.4f}"
-    if unit in ("iterations", "fits"):
+    if unit in COUNTED:
         return f"{value:g}"
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
 

@@ -35,7 +35,7 @@ def subject(data: dict[str, Any] = DATA, counts: Any = None, splits: int = 3) ->
     """A subject with three splits; ``counts`` are the users' numbers of ratings."""
     counts = np.full(data["users"], 10) if counts is None else np.asarray(counts)
     items = np.full(data["items"], int(counts.sum()) // data["items"])
-    return Subject(ExperimentConfig(), data, counts, items, splits, splits)
+    return Subject(ExperimentConfig(), data, counts, items, splits, splits, splits)
 
 
 def held_out(seed: int, worse: float = 0.0, n: int = N) -> HeldOut:

@@ -160,7 +160,8 @@ def test_methods_that_were_compared_on_the_same_splits_count():
 def test_the_number_of_splits_follows_the_data():
     prepared = prepare(BASE)
     assert 3 <= Subject.of(BASE, prepared).splits <= 10
-    assert Subject.of(BASE, prepared).table_splits == Subject.of(BASE, prepared).splits
+    usual = Subject.of(BASE, prepared)
+    assert usual.table_weak == usual.table_strong == usual.splits  # nothing is printed for them
     assert Subject.of(BASE, prepared, 7).splits == 7
     with pytest.raises(ConfigError, match="2..100"):
         Subject.of(BASE, prepared, 1)
@@ -274,3 +275,14 @@ def test_a_label_for_every_experiment(subject):
 def test_verdicts_of_a_store_without_runs(store, subject):
     verdicts = judge(look(store, subject))
     assert {name for name, v in verdicts.items() if v.verdict != "not measured"} == {"cost"}
+
+
+def test_printed_figures_get_more_splits(monkeypatch):
+    prepared = prepare(BASE)
+    monkeypatch.setattr("gmc_core.claims.subject.table_for", lambda data: "a table")
+    monkeypatch.setattr("gmc_core.claims.subject.default_counts", lambda users: (5000, 1000))
+    like_movielens = Subject.of(BASE, prepared)
+    assert (like_movielens.splits, like_movielens.table_weak) == (3, 16)
+    assert like_movielens.table_strong == 60
+    assert "strong" in like_movielens.experiments()
+    assert like_movielens.experiments()["strong"].repetitions == 60

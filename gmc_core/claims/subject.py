@@ -21,8 +21,8 @@ from gmc_core.splits import default_counts
 # Held-out ratings that resolve a paired difference of the margin on whole-star scales.
 WANTED_RATINGS = 2_500
 FEWEST_SPLITS, MOST_SPLITS = 3, 10
-# A table's figure has no pair, so its interval narrows with the number of ratings only.
-TABLE_SPLITS = 12
+# A printed figure has no pair: so many ratings give an interval of ± .003, or ± .0035.
+TABLE_WEAK_RATINGS, TABLE_STRONG_RATINGS = 80_000, 60_000
 
 COMPONENTS = (2, 3)
 BLOCKS = (16, 32)
@@ -38,7 +38,8 @@ class Subject:
     data : :func:`gmc_core.experiment.describe` of them.
     user_counts, item_counts : (M,), (N,) ratings of each user and item.
     splits : of each setting that is compared with the paper's, 2 or more.
-    table_splits : of the paper's own settings where it has a figure for these data.
+    table_weak, table_strong : splits of the paper's own settings, more where it has
+        printed a figure for these data.
     """
 
     base: ExperimentConfig
@@ -46,7 +47,8 @@ class Subject:
     user_counts: npt.NDArray[np.int64]
     item_counts: npt.NDArray[np.int64]
     splits: int
-    table_splits: int
+    table_weak: int
+    table_strong: int
 
     @classmethod
     def of(cls, base: ExperimentConfig, prepared: Prepared, splits: int | None = None) -> Subject:
@@ -69,17 +71,18 @@ class Subject:
             raise ConfigError(f"The claims are checked on 2..100 splits, not {splits}.")
         ratings = prepared.ratings
         ratings.scale.nmae_divisor  # noqa: B018  (raises where there is nothing to predict)
-        each = default_counts(int((ratings.user_counts > 1).sum()))[0]
-        found = min(max(math.ceil(WANTED_RATINGS / max(each, 1)), FEWEST_SPLITS), MOST_SPLITS)
+        weak, strong = default_counts(int((ratings.user_counts > 1).sum()))
         data = describe(prepared)
-        count = found if splits is None else splits
+        count = min(_splits_for(WANTED_RATINGS, weak), MOST_SPLITS) if splits is None else splits
+        printed = table_for(data) is not None
         return cls(
             base=replace(base, protocol="weak", weak_users=None, strong_users=None, seed=0),
             data=data,
             user_counts=ratings.user_counts,
             item_counts=ratings.item_counts,
             splits=count,
-            table_splits=count if table_for(data) is None else max(count, TABLE_SPLITS),
+            table_weak=max(count, _splits_for(TABLE_WEAK_RATINGS, weak)) if printed else count,
+            table_strong=_splits_for(TABLE_STRONG_RATINGS, strong) if printed else count,
         )
 
     @property
@@ -109,7 +112,7 @@ class Subject:
             return replace(self.base, repetitions=repetitions, fit=replace(plain, **fit))
 
         found = {
-            "paper": config(self.table_splits),
+            "paper": config(self.table_weak),
             "objective": config(1, dtype="float64", objective=True),
             "singular": config(1, dtype="float64", epsilon=0.0),
             "longer": config(iterations=2 * PAPER_ITERATIONS),
@@ -126,7 +129,7 @@ class Subject:
         for count in COMPONENTS:
             found[f"mixture {count}"] = config(model="mixture", components=count)
         if self.table is not None:
-            found["strong"] = replace(config(self.table_splits), protocol="strong")
+            found["strong"] = replace(config(self.table_strong), protocol="strong")
         assert scale.high > scale.low
         return found
 
@@ -169,3 +172,8 @@ class Subject:
             times = (fit.components or 1) * fit.iterations * config.repetitions
             total += cost.seconds(rate) * times
         return total
+
+
+def _splits_for(wanted: int, each: int) -> int:
+    """How many splits hold out ``wanted`` ratings, ``each`` of them so many; 3 or more."""
+    return max(math.ceil(wanted / max(each, 1)), FEWEST_SPLITS)

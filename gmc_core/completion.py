@@ -21,13 +21,15 @@ from scipy import sparse
 
 from gmc_core.covariance import FactoredCovariance
 from gmc_core.errors import ConfigError, NumericalError
-from gmc_core.estep import e_step
+from gmc_core.folding import fold_in
 from gmc_core.gaussian import Gaussian
 from gmc_core.linalg.threads import Team, spans
 from gmc_core.mixture import mixture_e_step
 from gmc_core.mixture_model import MixtureModel
 from gmc_core.model import GaussianModel
 from gmc_core.noise import Noise
+from gmc_core.ordinal import OrdinalScale
+from gmc_core.priors import opinion_variance
 from gmc_core.ratings import Ratings
 from gmc_core.signals import Signals
 from gmc_core.table_files import TableWriter, format_of
@@ -197,7 +199,13 @@ def _estimates(
     """As :func:`estimates`, of one Gaussian or of several."""
     noise = model.noise
     if not isinstance(model, MixtureModel):
-        return estimates(signals, model.gaussian, noise, sd=sd, team=team, only=only)
+        values, variances = estimates(
+            signals, model.gaussian, noise, sd=sd, team=team, only=only, ordinal=model.ordinal
+        )
+        if model.ordinal is not None:
+            variance = opinion_variance(noise, model.settings)
+            values = model.ordinal.decide(values.ravel(), variance).reshape(values.shape)
+        return values, variances
     shares = mixture_e_step(signals, model.mixture, noise, team).responsibilities
     mean: Floats = np.zeros(())
     second: Floats = np.zeros(())
@@ -217,12 +225,14 @@ def estimates(
     sd: bool,
     team: Team,
     only: npt.NDArray[np.int64] | None = None,
+    ordinal: OrdinalScale | None = None,
 ) -> tuple[Floats, Floats | None]:
     """f̃ of some signals, and the variance of a new observation of each coordinate.
 
+    ordinal : given where the observations are ordered ratings; f̃ is then of opinions.
     only : coordinates wanted; None for all. Shapes (signals, coordinates).
     """
-    weights = e_step(signals, gaussian, noise, team).weights
+    weights = fold_in(signals, gaussian, noise, team, ordinal)
     matrix = sparse.csr_matrix(
         (weights, signals.indices, signals.indptr), shape=(signals.count, signals.dimension)
     )

@@ -7,6 +7,7 @@ import pytest
 from making import ratings_of
 from scipy import stats
 
+from gmc_core.completion import completed_blocks
 from gmc_core.errors import ConfigError
 from gmc_core.fit import Fit
 from gmc_core.model_file import load_model, save_model
@@ -140,6 +141,14 @@ def test_explanations_sum_to_the_prediction():
     posterior = model.posterior([0, 3, 4], [5.0, 1.0, 2.0])
     shares = sum(part.share for part in model.explain(posterior, 7))
     assert model.gaussian.mean[7] + shares == pytest.approx(posterior.mean[7])
+
+
+def test_a_completed_table_holds_the_predictions():
+    fit, _ = fitted(weak_split(skewed_table(), 0))
+    table = np.vstack([block.values for block in completed_blocks(fit.model())])
+    users, items = fit.split.test_users[:20], fit.split.test_items[:20]
+    np.testing.assert_allclose(table[users, items], fit.predictions[:20], atol=0.15)
+    assert table.min() >= 1 and table.max() <= 5
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -116,10 +117,15 @@ def preview_frame(found: Preview) -> pd.DataFrame:
 
 
 def _distinct(names: list[str]) -> list[str]:
-    return [
-        name if names.count(name) == 1 else f"{name} ({index + 1})"
-        for index, name in enumerate(names)
-    ]
+    """The same, with the column's number where another is called so."""
+    counts, taken = Counter(names), set()
+    distinct = []
+    for index, name in enumerate(names):
+        while name in taken or counts[name] > 1:
+            name = f"{name} ({index + 1})"
+        taken.add(name)
+        distinct.append(name)
+    return distinct
 
 
 def reading(

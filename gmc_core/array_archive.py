@@ -12,9 +12,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
+import struct
 import tempfile
+import warnings
 import zipfile
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -79,7 +83,10 @@ def read(path: Path, format: str, version: int) -> tuple[dict[str, Any], Arrays]
             return _read(file, os.fstat(file.fileno()).st_size, format, version)
     except OSError as error:
         raise ModelFileError(f"{error.strerror or error}. Check the path.") from error
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+    except (
+        zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, OverflowError,
+        struct.error, zlib.error, LookupError,
+    ) as error:  # fmt: skip
         raise ModelFileError(
             f"This is no model file, or a damaged one ({error}). Save the model again."
         ) from error
@@ -187,6 +194,27 @@ def _header(text: bytes, format: str, version: int) -> dict[str, Any]:
     return header
 
 
+def npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Shape, order (whether Fortran's) and type at the start of an .npy file.
+
+    Raises
+    ------
+    ValueError
+        If it is none. numpy parses the header as Python text, and raises more kinds.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an odd header is read or refused, without remarks
+            major = npy.read_magic(file)[0]
+            read = npy.read_array_header_1_0 if major == 1 else npy.read_array_header_2_0
+            shape, fortran, dtype = read(file)
+    except Exception as error:
+        raise ValueError(" ".join(str(error).split())[:200] or type(error).__name__) from error
+    if min(shape, default=0) < 0:
+        raise ValueError(f"its shape is {shape}")
+    return shape, fortran, dtype
+
+
 def _array(archive: zipfile.ZipFile, name: str, members: dict[str, zipfile.ZipInfo]) -> np.ndarray:
     """One member. Memory is taken only for as many bytes as the file holds."""
     info = members.get(f"{name}.npy")
@@ -194,9 +222,7 @@ def _array(archive: zipfile.ZipFile, name: str, members: dict[str, zipfile.ZipIn
         raise ModelFileError(f"The part {name!r} of this model is missing. Save it again.")
     with archive.open(info) as member:
         try:
-            if npy.read_magic(member) != (1, 0):
-                raise ValueError("an unknown version of .npy")
-            shape, fortran, dtype = npy.read_array_header_1_0(member)
+            shape, fortran, dtype = npy_header(member)
         except ValueError as error:
             raise ModelFileError(
                 f"The part {name!r} of this model is no array ({error}). Save it again."
@@ -207,10 +233,7 @@ def _array(archive: zipfile.ZipFile, name: str, members: dict[str, zipfile.ZipIn
                 f"The part {name!r} of this file has the type {dtype}, which no model of this "
                 "program has. Use only files from gmc fit --model-out."
             )
-        count = 1
-        for length in shape:
-            count *= length
-        if count * dtype.itemsize != info.file_size - member.tell():
+        if math.prod(shape) * dtype.itemsize != info.file_size - member.tell():
             raise ModelFileError(
                 f"The part {name!r} of this model is shorter or longer than it says. Save it again."
             )

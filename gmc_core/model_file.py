@@ -72,7 +72,7 @@ def load_model(path: PATHLIKE) -> GaussianModel:
         return _rebuild(*array_archive.read(path, FORMAT, FORMAT_VERSION))
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from error.__cause__
-    except (GmcError, LookupError, TypeError, ValueError, AttributeError) as error:
+    except (GmcError, LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise ModelFileError(
             f"{path}: The parts of this model do not fit together ({error}). Save it again."
         ) from error
@@ -221,7 +221,10 @@ def _gaussian(about: dict[str, Any], suffix: str, arrays: Arrays, size: int) -> 
         _require(matrix.shape == (size, size), "the covariance")
         covariance = DenseCovariance(matrix)
     _require(covariance.dtype in (np.float64, np.float32), "the covariance's type")
-    _require(bool(np.all(covariance.diagonal() > 0)), "the covariance's diagonal")
+    diagonal = covariance.diagonal()
+    _require(
+        bool(np.all(diagonal > 0) and np.isfinite(diagonal).all()), "the covariance's diagonal"
+    )
     return Gaussian(mean, covariance)
 
 
@@ -297,8 +300,7 @@ def _ratings(
         if "array" in entry:
             column = arrays[entry["array"]]
         else:
-            column = np.array([*entry["values"], None], dtype=object)[:-1]
-            column = column.astype(np.dtype(entry["dtype"]))
+            column = _column(entry["values"], np.dtype(entry["dtype"]))
         _require(column.shape == (len(users),), "the users' attributes")
         columns[entry["name"]] = column
     data = header["data"]
@@ -315,6 +317,16 @@ def _ratings(
         licence=data["licence"],
         citation=data["citation"],
     )
+
+
+def _column(values: list[Any], dtype: np.dtype) -> np.ndarray:
+    """An attribute that is no array of numbers: texts, or objects of JSON."""
+    column = np.array([*values, None], dtype=object)[:-1]
+    # A type can name any width: only that of its texts is ever written.
+    widest = max((len(value) for value in values if isinstance(value, str)), default=0)
+    fits = dtype.kind == "U" and dtype.itemsize <= 4 * max(widest, 1)
+    _require(dtype.kind == "O" or fits, "the type of the users' attributes")
+    return column.astype(dtype)
 
 
 def _require(condition: bool, what: str) -> None:

@@ -168,7 +168,9 @@ class Vocabulary:
             if isinstance(value, str):
                 text = value.strip()
                 digits = text[1:] if text[:1] == "-" else text
-                return int(text) if digits.isascii() and digits.isdigit() else value
+                # An id has 19 digits at most, and int() refuses thousands with an error.
+                usable = digits.isascii() and digits.isdigit() and len(digits) < 100
+                return int(text) if usable else value
             return int(value) if isinstance(value, (int, np.integer)) else value
         return value if isinstance(value, str) else str(value)
 

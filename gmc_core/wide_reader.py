@@ -23,6 +23,12 @@ from gmc_core.table_files import parquet_module
 BLANKS = frozenset({"", "na", "n/a", "nan", "null", "none", "."})
 ID_NAMES = frozenset({"id", "name", "key", "label", "index", ""})
 
+MAX_CELLS = 200_000_000
+# Arrow's own errors derive from these.
+_PARQUET_ERRORS = (
+    ValueError, OSError, LookupError, TypeError, NotImplementedError, RuntimeError, OverflowError,
+)  # fmt: skip
+
 _COMMA_NUMBER = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 
 
@@ -260,16 +266,25 @@ def _read_parquet(path: Path, options: TableOptions) -> WideTable:
     if not path.is_file():
         raise DataError("There is no such file; check the path.", path=path)
     try:
-        content = parquet.read_table(path)
-    except (ValueError, OSError) as error:  # pyarrow's own errors are ValueErrors
-        reason = str(error).splitlines()[0]
+        with parquet.ParquetFile(path) as file:
+            rows, columns = file.metadata.num_rows, file.metadata.num_columns
+            # A few kilobytes can stand for billions of equal entries.
+            if rows * columns > MAX_CELLS:
+                raise DataError(
+                    f"The table has {rows:,} rows and {columns:,} columns, more than the "
+                    f"{MAX_CELLS:,} entries that are read; give a part of it.",
+                    path=path,
+                )
+            content = file.read()
+    except _PARQUET_ERRORS as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
         raise DataError(f"This is no readable parquet file ({reason}).", path=path) from error
     header = [str(name) for name in content.column_names]
     frame = [content.column(index) for index in range(len(header))]
     if not header or not len(content):
         raise DataError("The table has no rows; give one with rows.", path=path)
     _check_names(header, str(path))
-    numeric = [str(column.type).startswith(_NUMERIC) for column in frame]
+    numeric = [_NUMERIC.match(str(column.type)) is not None for column in frame]
     if options.id_columns:
         aside = _named(header, options.id_columns)
     else:
@@ -311,7 +326,7 @@ def _read_parquet(path: Path, options: TableOptions) -> WideTable:
     )
 
 
-_NUMERIC = ("int", "uint", "float", "double", "halffloat", "decimal")
+_NUMERIC = re.compile(r"u?int\d|float|double|halffloat|decimal")
 
 
 def _checked(table: WideTable) -> WideTable:

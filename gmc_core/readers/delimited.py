@@ -12,7 +12,7 @@ from gmc_core.errors import ConfigError, DataError
 from gmc_core.ratings import RatingScale
 from gmc_core.readers.assemble import Parts
 from gmc_core.readers.common import as_times, check_scale
-from gmc_core.readers.scales import find_scale, find_step
+from gmc_core.readers.scales import LARGEST, find_scale, find_step
 from gmc_core.readers.sniff import Layout, sniff
 from gmc_core.readers.source import Member, Source
 from gmc_core.readers.table import Column, Kind, Table, Text, line_of_row, read_table
@@ -192,17 +192,33 @@ def read_roles(opened: Opened, roles: tuple[str, ...]) -> tuple[Table, Opened]:
         if role in roles and role in opened.roles
     ]
     try:
-        return read_table(opened.text, columns), opened
+        return _within_range(read_table(opened.text, columns), opened), opened
     except DataError:
         # The sample may have held whole numbers only.
         if opened.layout.decimal_given or opened.text.separator == ",":
             raise
         comma = replace(opened, text=replace(opened.text, decimal=","))
         try:
-            return read_table(comma.text, columns), comma
+            return _within_range(read_table(comma.text, columns), comma), comma
         except DataError:
             pass
         raise
+
+
+def _within_range(table: Table, opened: Opened) -> Table:
+    """The same, if no rating is so large that computing with it means nothing."""
+    if "rating" in table.columns:
+        sizes = np.abs(table.numbers("rating"))
+        row = int(np.argmax(sizes))
+        if sizes[row] > LARGEST:
+            raise DataError(
+                f"The rating is larger than {LARGEST:g}. Correct the line; if this is not the "
+                "column of the rating, say which one is.",
+                path=opened.text.path,
+                line=line_of_row(opened.text, row),
+                value=f"{table.numbers('rating')[row]:g}",
+            )
+    return table
 
 
 def read(source: Source, options: DelimitedOptions | None = None) -> Parts:

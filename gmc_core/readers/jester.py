@@ -19,6 +19,7 @@ NAME = "jester"
 SCALE = RatingScale(-10, 10, None)
 MISSING = 99.0
 MIN_JOKES = 5
+MAX_JOKES = 10_000  # the published sets have 100 to 158
 
 
 def matches(source: Source) -> bool:
@@ -127,6 +128,13 @@ def read(source: Source) -> Parts:
 def _read_matrix(text: Text) -> tuple[np.ndarray, np.ndarray, int]:
     """(users, jokes) matrix with 99 for missing, (users,) declared counts, blank lines."""
     width = text.data.lstrip().split(b"\n", 1)[0].count(text.separator.encode()) + 1
+    if width > MAX_JOKES + 1:
+        raise DataError(
+            f"The rows have {width:,} columns; at most {MAX_JOKES:,} jokes are read. Check whether "
+            "this is Jester.",
+            path=text.path,
+            line=1,
+        )
     columns = [Column(0, "number of rated jokes", "number")]
     columns += [Column(index, f"rating of joke {index}", "number") for index in range(1, width)]
     table = read_table(text, columns)

@@ -18,6 +18,8 @@ FINE_STEPS = (1.0, 0.5, 0.25, 0.2, 0.1, 0.05, 0.01)
 COARSE_STEPS = (50.0, 25.0, 20.0, 10.0, 5.0, 2.0)
 MAX_LEVELS = 51
 TOLERANCE = 1e-6
+# Beyond it whole numbers are not exact, and squares leave the range of float32.
+LARGEST = 1e15
 
 
 def find_scale(values: npt.NDArray[np.float64]) -> tuple[RatingScale, str]:

@@ -14,6 +14,9 @@ from gmc_core.readers.table import WHITESPACE, Text, numbered_rows, parse_number
 SEPARATORS = ("::", "\t", ";", "|", ",", WHITESPACE)
 SAMPLE_ROWS = 100
 SAMPLE_BYTES = 1 << 18
+# A user, an item, a rating and what else is known of it. Beyond, it is a matrix; naming each
+# column of one of the width of a catalogue would take for ever.
+MAX_COLUMNS = 1000
 MIN_AGREEMENT = 0.8  # share of rows with the same number of columns
 # Columns beyond those needed with which positions are still believed, by header.
 SPARE_COLUMNS = {False: 2, True: 1}
@@ -157,6 +160,14 @@ def sniff(
         rows = _rows(sample, separator, path)
     if not rows:
         raise DataError("No row holds anything; give a file with ratings.", path=path)
+    width = max(_width(rows)[0], len(rows[0]))
+    if width > MAX_COLUMNS:
+        raise DataError(
+            f"The rows have {width:,} columns (separator {separator!r}), but ratings are read as a "
+            "user, an item and a rating on each row. Give another separator, or another file.",
+            path=path,
+            line=1,
+        )
     width = _width(rows)[0]
     if header is None:
         header = _has_header(rows, separator)

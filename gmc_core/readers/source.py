@@ -8,14 +8,16 @@ is ever extracted to disk.
 from __future__ import annotations
 
 import gzip
-import io
 import os
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from typing import IO, BinaryIO
+
+import psutil
 
 from gmc_core.errors import DataError
 
@@ -29,7 +31,16 @@ RATIO_APPLIES_FROM_BYTES = 100 * 1024**2
 MAX_FOLDER_DEPTH = 5
 MAX_FOLDER_FILES = 20_000
 
-GZIP_CHUNK = 1 << 20
+# A row of a table of ratings is short, and one of Jester's has a hundred jokes. A longer
+# line is found while it is read, before it fills the memory.
+MAX_LINE_BYTES = 16 * 1024**2
+# What reading takes at its peak, in bytes a byte of text; measured for MovieLens's layouts.
+MEMORY_PER_BYTE = 8
+
+# bz2 and LZMA can inflate a few kilobytes to gigabytes in one step, past any check.
+COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
+CHUNK = 1 << 20
 HEAD_BYTES = 1 << 16
 ALL = -1
 
@@ -114,9 +125,14 @@ def open_source(path: str | os.PathLike[str]) -> Source:
         If the path does not exist, or the archive is damaged, encrypted or
         would inflate beyond the limits.
     """
-    place = Path(path).expanduser()
-    if not place.exists():
-        raise DataError("There is no such file or folder; check the path.", path=place)
+    try:
+        place = Path(path).expanduser()
+        place.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        raise DataError("There is no such file or folder; check the path.", path=path) from None
+    except (OSError, ValueError, RuntimeError) as error:  # no right, too long, NUL, no such ~user
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(f"This cannot be opened ({reason}); check the path.", path=path) from None
     if place.is_dir():
         return Source(place, tuple(_folder_members(place)))
     if not place.is_file():
@@ -186,47 +202,88 @@ def _file_member(path: Path, root: Path | None, depth: int) -> Member:
                 "file into the folder or give its own path.",
                 path=path,
             )
+        if not path.is_file():  # opening a pipe would wait for its writer for ever
+            raise DataError("This is no regular file; give the ratings as a file.", path=path)
         return _read_file(path, limit)
 
     return Member(str(path), _plain_name(path.name), depth, read)
 
 
 def _read_file(path: Path, limit: int) -> bytes:
-    if not _starts_with(path, b"\x1f\x8b"):
-        with _opened(path) as file:
-            data: bytes = file.read(limit)
-            return data
+    packed = _starts_with(path, b"\x1f\x8b")
     with _opened(path) as file:
-        return _inflate(file, str(path), path.stat().st_size, limit)
+        size = path.stat().st_size
+        try:
+            return _inflate(file, str(path), size, limit) if packed else _all(file, path, limit)
+        except OSError as error:
+            raise DataError(
+                f"The file cannot be read ({error.strerror or error}); check the disk.", path=path
+            ) from error
 
 
-def _inflate(packed: BinaryIO, label: str, packed_bytes: int, limit: int) -> bytes:
+def _all(stream: IO[bytes], label: object, limit: int, packed: int | None = None) -> bytes:
+    """The content of a stream, or its start; refused while it grows.
+
+    packed : bytes that it is inflated from, None if it was not packed.
+    """
+    chunks, total, line = [], 0, 0
+    while (limit < 0 or total < limit) and (chunk := stream.read(CHUNK)):
+        total += len(chunk)
+        _check_inflation(label, total if packed is None else packed, total)
+        _check_memory(label, total)
+        first, last = _line_ends(chunk)
+        line += first
+        if line > MAX_LINE_BYTES:
+            raise DataError(
+                f"A line is longer than {MAX_LINE_BYTES / 1024**2:g} MB, which no table has that "
+                "is read here; check the file and its line ends.",
+                path=label,
+            )
+        if last >= 0:
+            line = len(chunk) - 1 - last
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _line_ends(chunk: bytes) -> tuple[int, int]:
+    """Bytes before the first line end, and where the last one is (-1: there is none)."""
+    ends = [place for sign in (b"\n", b"\r") if (place := chunk.find(sign)) >= 0]
+    return min(ends, default=len(chunk)), max(chunk.rfind(b"\n"), chunk.rfind(b"\r"))
+
+
+def _inflate(packed: IO[bytes], label: str, packed_bytes: int, limit: int) -> bytes:
     """The content of a gzip stream, checked while it grows."""
-    chunks, total = [], 0
     try:
         with gzip.GzipFile(fileobj=packed) as stream:
-            while chunk := stream.read(GZIP_CHUNK):
-                total += len(chunk)
-                _check_inflation(label, packed_bytes, total)
-                chunks.append(chunk)
-                if 0 <= limit <= total:
-                    break
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            data = _all(stream, label, limit, packed_bytes)
+    except (gzip.BadGzipFile, EOFError, zlib.error, struct.error) as error:
         raise DataError(
             f"The gzip file is damaged or incomplete ({error}); get a fresh copy.", path=label
         ) from error
-    data = b"".join(chunks)
     if data[257:262] == b"ustar":
         raise DataError("Tar archives are not read; unpack it and give the folder.", path=label)
     return data
 
 
+def _check_memory(path: object, size: int) -> None:
+    """Refuse what would not fit into the free memory; small texts always do."""
+    if size <= RATIO_APPLIES_FROM_BYTES:
+        return
+    free = psutil.virtual_memory().available
+    if size * MEMORY_PER_BYTE > free + size:  # the text that is held already is not free
+        raise DataError(
+            f"Reading it takes more than {size * MEMORY_PER_BYTE / 1e9:.1f} GB of memory, and "
+            f"{free / 1e9:.1f} GB are free; end other programs, or give a part of the ratings.",
+            path=path,
+        )
+
+
 def _check_inflation(path: object, packed: int, inflated: int) -> None:
     if inflated > MAX_TOTAL_BYTES:
         raise DataError(
-            f"The archive would inflate to more than {MAX_TOTAL_BYTES / 1024**3:g} GB, which is "
-            "refused as a protection against archive bombs; unpack it yourself and give the "
-            "folder.",
+            f"There are more than {MAX_TOTAL_BYTES / 1024**3:g} GB of text, inflated if it is an "
+            "archive, which is more than is read (and a protection against archive bombs); give a "
+            "part of the ratings.",
             path=path,
         )
     if inflated > RATIO_APPLIES_FROM_BYTES and inflated > MAX_RATIO * max(packed, 1):
@@ -241,13 +298,20 @@ def _zip_members(path: Path) -> list[Member]:
     try:
         with zipfile.ZipFile(path) as archive:
             entries = [info for info in archive.infolist() if not info.is_dir()]
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+    except (*_ZIP_ERRORS, NotImplementedError) as error:
         raise _bad_zip(path, error) from error
     entries = [info for info in entries if _is_safe(info.filename)]
     _check_inflation(path, sum(i.compress_size for i in entries), sum(i.file_size for i in entries))
     for info in entries:
         _check_inflation(f"{path}/{info.filename}", info.compress_size, info.file_size)
     return [_zip_member(path, info) for info in entries]
+
+
+# What zipfile raises for damaged files, among them what its parts raise.
+_ZIP_ERRORS = (
+    zipfile.BadZipFile, EOFError, OSError, ValueError, OverflowError, LookupError, struct.error,
+    zlib.error,
+)  # fmt: skip
 
 
 def _bad_zip(path: object, error: Exception) -> DataError:
@@ -273,22 +337,21 @@ def _zip_member(path: Path, info: zipfile.ZipInfo) -> Member:
                 "The zip file is protected by a password; unpack it and give the folder.",
                 path=label,
             )
-        try:
-            # zipfile stops at the declared size and checks the CRC, so the
-            # check of declared sizes above bounds what can be inflated here.
-            with zipfile.ZipFile(path) as archive, archive.open(info) as stream:
-                packed = stream.read(2)
-                zipped = packed == b"\x1f\x8b"
-                data = packed + stream.read(ALL if zipped else limit)
-        except NotImplementedError as error:
+        if info.compress_type not in COMPRESSIONS:
             raise DataError(
-                f"The zip file uses a compression that is not supported ({error}); unpack it "
-                "and give the folder.",
+                "The zip file uses a compression other than the usual one (deflate), which is not "
+                "read; unpack it and give the folder.",
                 path=label,
-            ) from error
-        except (zipfile.BadZipFile, EOFError, OSError, ValueError, zlib.error) as error:
+            )
+        try:
+            # zipfile stops at the declared size and checks the CRC, so the check of declared
+            # sizes above bounds the content; reading in chunks bounds what is inflated at once.
+            with zipfile.ZipFile(path) as archive, archive.open(info) as stream:
+                if stream.peek(2)[:2] == b"\x1f\x8b":
+                    return _inflate(stream, label, info.file_size, limit)
+                return _all(stream, label, limit, info.compress_size)
+        except (*_ZIP_ERRORS, NotImplementedError) as error:
             raise _bad_zip(label, error) from error
-        return _inflate(io.BytesIO(data), label, len(data), limit) if zipped else data
 
     pure = PurePosixPath(info.filename.replace("\\", "/"))
     return Member(label, _plain_name(pure.name), len(pure.parts) - 1, read)

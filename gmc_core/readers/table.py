@@ -143,9 +143,7 @@ def _single_byte_separated(text: Text) -> tuple[bytes, int]:
 
     Returns the bytes and the number of blank lines removed from the front.
     """
-    data = text.data
-    if b"\r" in data and b"\n" not in data:
-        data = data.replace(b"\r", b"\n")
+    data = _without_lone_returns(text.data)
     if b"\n" not in data:
         data += b"\n"  # Arrow takes a single row without a line end for no row
     if data[:1] in b" \t\r\n" or b"\n " in data or b"\n\t" in data:
@@ -157,14 +155,26 @@ def _single_byte_separated(text: Text) -> tuple[bytes, int]:
         data = data[start.end() :]
     if text.separator == "::":
         if UNIT in data:
-            raise DataError(
-                "The file contains the control character 1F; remove it.", path=text.path
-            )
+            raise _holds_unit(text)
         data = data.replace(b"::", UNIT)
     elif text.separator == WHITESPACE:
-        data = re.sub(rb"(?m)^[ \t]+|[ \t]+(?=\r?$)", b"", data)
+        if UNIT in data:
+            raise _holds_unit(text)
+        # First the runs, then the ends: the other way round takes quadratic time for long runs.
         data = re.sub(rb"[ \t]+", UNIT, data)
+        data = re.sub(rb"(?m)^\x1f|\x1f(?=\r?$)", b"", data)
     return data, leading
+
+
+def _without_lone_returns(data: bytes) -> bytes:
+    """The same with a line feed for each carriage return that stands alone, as Arrow takes it."""
+    if data.count(b"\r") == data.count(b"\r\n"):
+        return data
+    return re.sub(rb"\r(?!\n)", b"\n", data)
+
+
+def _holds_unit(text: Text) -> DataError:
+    return DataError("The file contains the control character 1F; remove it.", path=text.path)
 
 
 def _delimiter(separator: str) -> str:
@@ -203,9 +213,7 @@ def _convert(column: pa.ChunkedArray, wanted: Column) -> Any:
 
 def numbered_rows(text: Text) -> Iterator[tuple[int, list[str]]]:
     """(1-based line in the file, fields) of every row that is not blank, header included."""
-    data = text.data
-    if b"\r" in data and b"\n" not in data:
-        data = data.replace(b"\r", b"\n")
+    data = _without_lone_returns(text.data)
     # Line by line: a large file must not become a list of all its lines.
     lines = (line.decode(errors="replace") for line in io.BytesIO(data))
     if text.quotes and text.separator not in ("::", WHITESPACE):

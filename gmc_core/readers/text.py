@@ -32,17 +32,18 @@ def decode(data: bytes, path: str, encoding: str | None = None) -> tuple[str, st
     if encoding is not None:
         try:
             text = data.decode(encoding)
-        except LookupError as error:
-            raise DataError(
-                f"There is no encoding named {encoding!r}; use utf-8, cp1252 or latin-1, say.",
-                path=path,
-            ) from error
         except UnicodeDecodeError as error:
             raise DataError(
                 f"The text is not {encoding}; give another encoding, or none to have it found.",
                 path=path,
                 line=data.count(b"\n", 0, error.start) + 1,
                 value=data[error.start : error.start + 8],
+            ) from error
+        except (LookupError, ValueError) as error:
+            raise DataError(
+                f"There is no encoding {encoding[:40]!r} for this text; use utf-8, cp1252 or "
+                "latin-1, say.",
+                path=path,
             ) from error
         return text.removeprefix("\ufeff"), encoding
     if b"\0" in data:
@@ -72,7 +73,14 @@ def to_utf8(data: bytes, path: str, encoding: str | None = None) -> tuple[bytes,
     if encoding is None and b"\0" not in data and data.isascii():
         return data, "ascii"
     text, used = decode(data, path, encoding)
-    return (data if used == "utf-8" else text.encode()), used
+    try:
+        return (data if used == "utf-8" else text.encode()), used
+    except UnicodeEncodeError as error:  # halves of characters, which some encodings can give
+        raise DataError(
+            f"Read as {used}, the text holds what is no character; give another encoding.",
+            path=path,
+            line=text.count("\n", 0, error.start) + 1,
+        ) from error
 
 
 class Item(NamedTuple):

@@ -10,18 +10,27 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import os
+import re
 import secrets
 import shutil
+import struct
 import time
 import zipfile
+import zlib
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
+import numpy as np
+
+from gmc_core.array_archive import npy_header
 from gmc_core.errors import GmcError
 from gmc_core.experiment import ExperimentConfig
 from gmc_core.files import without_nan
 from gmc_core.fit import IterationRecord
+from gmc_core.ratings import RatingScale
+from gmc_core.store import artifacts
 from gmc_core.store.errors import StoreError, explained
 from gmc_core.store.places import disk_bytes, write_atomically
 from gmc_core.store.run import STATES, Run
@@ -31,7 +40,11 @@ from gmc_core.table_files import safe_text
 FORMATS = ("json", "csv", "html", "zip", "model")
 VERSION = 1
 MAX_JSON_BYTES = 500_000_000
-_KEPT = ("model.npz", "state.npz")
+# Arrays that were compressed: as for archives of ratings.
+MAX_RATIO, RATIO_APPLIES_FROM_BYTES = 200, 100_000_000
+LATEST = 250e9  # seconds since 1970 of the year 9892; later ones cannot be shown
+LEVELS = ("info", "warning", "error")
+_KEPT = re.compile(r"model\.npz|state\.npz|picture-\d{1,9}-\d{1,9}\.npz|held-out-\d{1,9}\.npz")
 
 
 def export(store: Store, id: str, path: Path, format: str | None = None) -> Path:
@@ -134,9 +147,7 @@ def _write_zip(store: Store, run: Run, file: BinaryIO) -> None:
 
 
 def _wanted(name: str) -> bool:
-    return name in _KEPT or (
-        name.startswith(("picture-", "held-out-")) and name.endswith(".npz") and "/" not in name
-    )
+    return _KEPT.fullmatch(name) is not None and name.isascii()
 
 
 def import_run(store: Store, path: Path) -> Run:
@@ -155,6 +166,12 @@ def import_run(store: Store, path: Path) -> Run:
                 raise ValueError("too large")
             return _take_in(store, json.loads(path.read_bytes()), None)
         with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+            # Written without compression, so what is not could inflate without end.
+            if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+                raise ValueError("its parts are compressed, which those of an export are not")
+            if sum(member.file_size for member in members) > path.stat().st_size:
+                raise ValueError("its parts are larger than itself")
             if archive.getinfo("run.json").file_size > MAX_JSON_BYTES:
                 raise ValueError("too large")
             return _take_in(store, json.loads(archive.read("run.json")), archive)
@@ -162,9 +179,13 @@ def import_run(store: Store, path: Path) -> Run:
         raise
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror or error}. Check the path.") from error
-    except (ValueError, KeyError, TypeError, AttributeError, GmcError, zipfile.BadZipFile) as error:
+    except (
+        ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, EOFError,
+        GmcError, zipfile.BadZipFile, zlib.error, struct.error,
+    ) as error:  # fmt: skip
+        reason = " ".join(str(error).split())[:200]
         raise StoreError(
-            f"{path} is damaged or is no exported run ({error}). Export it again, as zip or json."
+            f"{path} is damaged or is no exported run ({reason}). Export it again, as zip or json."
         ) from error
 
 
@@ -191,15 +212,17 @@ def _insert(
 ) -> str:
     from gmc_core.store.submitting import request_of
 
+    if parent is not None and content["children"]:
+        raise ValueError("a run of a sweep that is a sweep")
     values = content["run"]
     config = ExperimentConfig.from_dict(content["config"])
     state = values["state"] if values["state"] in STATES else "interrupted"
     if state in ("queued", "running"):
         state = "interrupted"
-    sweep = values.get("sweep")
+    sweep = _checked_sweep(values.get("sweep"), config)
     identity = secrets.token_hex(5)
     records = [
-        (index, IterationRecord.from_dict(record))
+        (index, _checked_record(record))
         for index, repetition in enumerate(content["repetitions"])
         for record in repetition["records"]
     ]
@@ -213,20 +236,20 @@ def _insert(
         "config": json.dumps(config.as_dict()),
         "sweep": json.dumps(sweep) if sweep else None,
         "request": request_of(config),
-        "key": values["key"],
-        "data_sha256": values["data_sha256"],
-        "data": content["data"] and json.dumps(content["data"]),
+        "key": _text_or_none(values["key"]),
+        "data_sha256": _text_or_none(values["data_sha256"]),
+        "data": _json(_checked_data(content["data"])),
         "keep": int(bool(values["keeps_model"])),
-        "created": float(values["created"]),
-        "started": values["started"],
-        "ended": values["ended"] or time.time(),
-        "repetition": int(values["repetition"]),
-        "iteration": int(values["iteration"]),
-        "cost": values["cost"] and json.dumps(values["cost"]),
-        "summary": content["summary"] and json.dumps(content["summary"]),
+        "created": _moment(values["created"]) or time.time(),
+        "started": _moment(values["started"]),
+        "ended": _moment(values["ended"]) or time.time(),
+        "repetition": _count(values["repetition"]),
+        "iteration": _count(values["iteration"]),
+        "cost": _json(_numbers(values["cost"], "seconds")),
+        "summary": _json(_numbers(content["summary"], "nmae", "nmae_se", "seconds")),
         "message": str(values["message"]),
         "version": str(values["version"]),
-        "machine": values["machine"] and json.dumps(values["machine"]),
+        "machine": _json(_dictionary(values["machine"])),
     }
     with store.writing() as database:
         marks = ", ".join("?" * len(columns))
@@ -240,7 +263,7 @@ def _insert(
         database.executemany(
             "INSERT INTO repetitions (run, repetition, result) VALUES (?, ?, ?)",
             [
-                (identity, index, json.dumps(result))
+                (identity, index, json.dumps(_checked_result(result)))
                 for index, result in enumerate(content["repetitions"])
                 if "n_test" in result
             ],
@@ -248,12 +271,130 @@ def _insert(
         for moment, level, said in content["messages"]:
             database.execute(
                 "INSERT INTO messages (run, time, level, text) VALUES (?, ?, ?, ?)",
-                (identity, float(moment), str(level), str(said)),
+                (identity, _moment(moment), LEVELS[LEVELS.index(level)], str(said)),
             )
         new.append((str(values["id"]), identity))
         for child in content["children"]:
             _insert(store, child, identity, new)
     return identity
+
+
+# What a page or report shows later must not be what breaks it -----------------------
+
+
+def _number(value: Any) -> float | None:
+    """A number, NaN included, or None."""
+    if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
+        raise TypeError(f"{str(value)[:40]!r} where a number is expected")
+    return None if value is None else float(value)
+
+
+def _moment(value: Any) -> float | None:
+    """Seconds since 1970 that a calendar has."""
+    moment = _number(value)
+    if moment is not None and not 0 <= moment <= LATEST:
+        raise ValueError(f"{moment} is no time")
+    return moment
+
+
+def _count(value: Any) -> int:
+    count = int(value)
+    if count != value or not 0 <= count < 2**31:
+        raise ValueError(f"{str(value)[:40]} is no count")
+    return count
+
+
+def _text_or_none(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _dictionary(value: Any) -> dict[str, Any] | None:
+    if value is not None and not isinstance(value, dict):
+        raise TypeError(f"{str(value)[:40]!r} where a description is expected")
+    return value or None
+
+
+def _numbers(value: Any, *needed: str) -> dict[str, Any] | None:
+    """A dictionary, or None, whose ``needed`` entries are there, and are numbers or None."""
+    found = _dictionary(value)
+    for name in needed if found else ():
+        assert found is not None
+        _number(found[name])
+    return found
+
+
+def _json(value: Any) -> str | None:
+    return None if value is None else json.dumps(value)
+
+
+def _checked_data(value: Any) -> dict[str, Any] | None:
+    """What is said of the data: name, counts, scale."""
+    found = _dictionary(value)
+    if found is not None:
+        for name in ("users", "items", "ratings"):
+            _count(found[name])
+        RatingScale(*map(_number, found["scale"]))  # type: ignore[arg-type]
+        _number(found["divisor"])
+        if not isinstance(found["name"], str) or not isinstance(found["sha256"], str):
+            raise TypeError("the data have no name")
+    return found
+
+
+def _checked_record(values: dict[str, Any]) -> IterationRecord:
+    record = IterationRecord.from_dict(values)
+    _count(record.iteration)
+    for value in values.values():
+        _number(value)
+    if None in (record.e_seconds, record.m_seconds, record.evaluation_seconds, record.noise):
+        raise TypeError("a record without its times")
+    return record
+
+
+def _checked_result(result: dict[str, Any]) -> dict[str, Any]:
+    """A finished repetition."""
+    _count(result["seed"])
+    _count(result["n_test"])
+    _numbers(result["scores"], "n", "nmae", "nmae_se", "mae", "rmse")
+    return result
+
+
+def _checked_sweep(value: Any, config: ExperimentConfig) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    from gmc_core.sweeps import SweepConfig
+
+    return SweepConfig(config, **{name: tuple(values) for name, values in value.items()}).as_dict()
+
+
+def _check_arrays(path: Path) -> None:
+    """Refuse arrays that would take more memory than the file explains, or hold objects."""
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        total = sum(member.file_size for member in members)
+        if total > RATIO_APPLIES_FROM_BYTES and total > MAX_RATIO * path.stat().st_size:
+            raise ValueError(f"{path.name} would inflate to more than {MAX_RATIO} times its size")
+        for member in members:
+            with archive.open(member) as file:
+                shape, _, dtype = npy_header(file)
+                size = math.prod(shape) * dtype.itemsize
+                if dtype.hasobject or size != member.file_size - file.tell():
+                    raise ValueError(f"{path.name} holds what is no array of numbers")
+    if path.name.startswith("picture-"):
+        _check_picture(path)
+    if path.name.startswith("held-out-"):
+        held_out = artifacts.load_held_out(path.parent, int(path.stem.rsplit("-", 1)[1]))
+        parts = vars(held_out).values() if held_out else ()
+        if len({part.shape for part in parts}) != 1 or next(iter(parts)).ndim != 1:
+            raise ValueError(f"{path.name} holds no predictions")
+
+
+def _check_picture(path: Path) -> None:
+    from gmc_core.pictures import MAX_BINS, Picture
+
+    with np.load(path, allow_pickle=False) as file:
+        if len(file["bin_starts"]) > MAX_BINS:  # a square of so many is made when it is read
+            raise ValueError(f"{path.name} is larger than any picture")
+    Picture.load(path)
 
 
 def _forget_missing_model(store: Store, id: str) -> None:
@@ -277,5 +418,7 @@ def _unpack(store: Store, archive: zipfile.ZipFile, old: str, fresh: str) -> Non
                     folder / place.parts[1],
                     lambda file, source=source: shutil.copyfileobj(source, file),  # type: ignore[misc]
                 )
+            if place.parts[1] != artifacts.MODEL:  # which is checked whenever it is read
+                _check_arrays(folder / place.parts[1])
     with store.writing() as database:
         database.execute("UPDATE runs SET disk = ? WHERE id = ?", (disk_bytes(folder), fresh))

@@ -8,8 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
+import secrets
+import shutil
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +23,15 @@ from gmc_core import datasets
 from gmc_core.downloads import cache_folder
 from gmc_core.errors import DataError
 from gmc_core.readers import DelimitedOptions, Loaded
+from gmc_core.store.places import disk_bytes
 
 OWN = "own-"
 UPLOAD_LIMIT_MB = 100
+# What is kept of uploads: beyond it the ones used longest ago go, and what nobody has used
+# for so long goes in any case. Reading a file again counts as use.
+KEPT_BYTES = 2 * 1000**3
+KEPT_SECONDS = 180 * 24 * 3600
+JUST_NOW_SECONDS = 3600
 
 Progress = Callable[[int, int], None]
 
@@ -51,10 +62,46 @@ def keep_upload(name: str, content: bytes) -> Path:
     target = folder / safe
     if not target.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        partial = folder / f"{safe}.part"
-        partial.write_bytes(content)
-        partial.replace(target)
+        partial = folder / f"{safe}.{secrets.token_hex(4)}.part"  # two sessions may save at once
+        try:
+            partial.write_bytes(content)
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
+    _note_use(target)
+    remove_old_uploads()
     return target
+
+
+def _note_use(path: Path) -> None:
+    """Uploads are kept by when they were last used, which their folder's time tells."""
+    if path.parent.parent == uploads_folder():
+        with suppress(OSError):
+            os.utime(path.parent)
+
+
+def remove_old_uploads(now: float | None = None) -> int:
+    """Remove uploads by the rules above; returns how many.
+
+    A link to one that is gone says so, and its runs keep their models. Tokens of files that
+    lie elsewhere on this machine stay: they are a few bytes, and the files are the person's.
+    """
+    now = time.time() if now is None else now
+    with suppress(OSError):
+        found = [
+            (folder.stat().st_mtime, disk_bytes(folder), folder)
+            for folder in uploads_folder().iterdir()
+            if re.fullmatch(r"[0-9a-f]{16}", folder.name) and not folder.is_symlink()
+        ]
+        removed = total = 0
+        for used, size, folder in sorted(found, reverse=True):
+            total += size
+            age = now - used
+            if age > KEPT_SECONDS or (total > KEPT_BYTES and age > JUST_NOW_SECONDS):
+                shutil.rmtree(folder, ignore_errors=True)
+                removed += 1
+        return removed
+    return 0
 
 
 def register(path: str | Path, reading: dict[str, Any] | None = None) -> str:
@@ -114,6 +161,8 @@ def load(data: str, progress: Progress | None = None) -> Loaded:
         If it cannot be read, or is a named set that was not downloaded yet.
     """
     path, reading = location(data)
+    if is_own(data):
+        _note_use(Path(path))
     if not is_ready(data):
         raise DataError(
             f"{title(data)} is not on this machine yet. Download it on the Data page, or give "

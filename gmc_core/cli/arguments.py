@@ -230,6 +230,11 @@ def config_from_arguments(args: argparse.Namespace, **fit: Any) -> ExperimentCon
     pair = args.train is not None or args.test is not None
     if pair:
         _refuse_with_pair(args)
+    if args.protocol == "none" and args.repetitions != 1:
+        raise ConfigError(
+            "With --protocol none nothing is drawn, so all repetitions would be the same; leave "
+            "out --repetitions."
+        )
     if args.block is not None and args.signals != "blocks":
         raise ConfigError("--block is the size of blocks; it needs --signals blocks.")
     thresholds = {

@@ -7,10 +7,10 @@ import math
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from gmc_core.errors import ConfigError
 from gmc_core.files import give_usual_rights, without_nan
@@ -86,11 +86,18 @@ def write_json(path: str, value: Any) -> None:
     if path == "-":
         sys.stdout.write(text)
         return
+    with replaced(path) as file:
+        file.write(text)
+
+
+@contextmanager
+def replaced(path: str) -> Iterator[TextIO]:
+    """A text file that takes the name ``path`` only when it is written completely."""
     target = Path(path)
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            yield file
         give_usual_rights(temporary)
         os.replace(temporary, target)
     finally:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import csv
 import sys
+from contextlib import nullcontext
 from typing import Any
 
-from gmc_core.cli.output import check_output, note
+from gmc_core.cli.output import check_output, note, replaced
 from gmc_core.cli.parser import add_command
 from gmc_core.cli.reading import add_reading_arguments, reading_from_arguments
 from gmc_core.errors import ConfigError
@@ -64,16 +65,12 @@ def run(args: argparse.Namespace) -> int:
         "unknown user and item",
     )
     rows = zip(pairs.users.tolist(), pairs.items.tolist(), values.tolist(), known, strict=True)
-    file = open(args.out, "w", encoding="utf-8", newline="") if args.out else sys.stdout  # noqa: SIM115
-    try:
+    with replaced(args.out) if args.out else nullcontext(sys.stdout) as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(("user", "item", "prediction", "known"))
         for user, item, value, state in rows:
             text = number_text(float(f"{value:.6g}")) if value == value else ""
             writer.writerow((safe_text(user), safe_text(item), text, state))
-    finally:
-        if args.out:
-            file.close()
     states, counts = np.unique(known, return_counts=True)
     for state, count in zip(states.tolist(), counts.tolist(), strict=True):
         note(f"{'predicted' if state == 'yes' else state}: {count:,}")

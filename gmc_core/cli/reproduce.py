@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gmc_core.experiment import Prepared
     from gmc_core.metrics import Scores
     from gmc_core.published import PublishedTable, Reference
+    from gmc_core.settings import FitSettings
 
 EXAMPLES = """\
   gmc reproduce --table 2
@@ -79,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     }
     prepared = prepare(configs["weak"], progress=DownloadBar())
     tell_prepared(prepared)
-    reasons = _differences(prepared, published)
+    reasons = _differences(prepared, published, configs["weak"].fit)
     for reason in reasons:
         note(f"does not compare: {reason}")
     results: dict[str, Any] = {}
@@ -101,8 +102,10 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _differences(prepared: Prepared, published: PublishedTable) -> list[str]:
-    """Why figures on these data cannot be compared with the table."""
+def _differences(prepared: Prepared, published: PublishedTable, fit: FitSettings) -> list[str]:
+    """Why figures on these data, with these settings, cannot be compared with the table."""
+    from gmc_core.settings import PAPER_EPSILON
+
     ratings, settings = prepared.ratings, published.settings
     scale = (ratings.scale.low, ratings.scale.high, ratings.scale.step)
     reasons = []
@@ -112,6 +115,8 @@ def _differences(prepared: Prepared, published: PublishedTable) -> list[str]:
             f"{published.data_set} after the filter, these data {ratings.n_users:,} and "
             f"{ratings.n_items:,}"
         )
+    if fit.epsilon not in (None, PAPER_EPSILON):
+        reasons.append(f"the paper's ε is {PAPER_EPSILON:g}, that of these runs {fit.epsilon:g}")
     if scale != (settings.low, settings.high, 1):
         reasons.append(
             f"the paper's scale is {settings.low}..{settings.high}, that of these data "

@@ -221,7 +221,9 @@ def _read_file(path: Path, limit: int) -> bytes:
             ) from error
 
 
-def _all(stream: IO[bytes], label: object, limit: int, packed: int | None = None) -> bytes:
+def _all(
+    stream: IO[bytes] | gzip.GzipFile, label: object, limit: int, packed: int | None = None
+) -> bytes:
     """The content of a stream, or its start; refused while it grows.
 
     packed : bytes that it is inflated from, None if it was not packed.
@@ -347,7 +349,7 @@ def _zip_member(path: Path, info: zipfile.ZipInfo) -> Member:
             # zipfile stops at the declared size and checks the CRC, so the check of declared
             # sizes above bounds the content; reading in chunks bounds what is inflated at once.
             with zipfile.ZipFile(path) as archive, archive.open(info) as stream:
-                if stream.peek(2)[:2] == b"\x1f\x8b":
+                if stream.peek(2)[:2] == b"\x1f\x8b":  # type: ignore[attr-defined]
                     return _inflate(stream, label, info.file_size, limit)
                 return _all(stream, label, limit, info.compress_size)
         except (*_ZIP_ERRORS, NotImplementedError) as error:

@@ -18,6 +18,8 @@ from gmc_core.store.places import disk_bytes
 from gmc_core.store.run import RESUMABLE, Run
 from gmc_core.store.submitting import Submitting
 
+LEAVING = ".leaving"
+
 
 class Store(Submitting):
     """The runs of one folder.
@@ -109,16 +111,32 @@ class Store(Submitting):
                 if any(row["state"] == "running" for row in rows):
                     raise StoreError(f"Run {id} is running; cancel it first, then delete it.")
                 gone += [row["id"] for row in rows]
+            for name in gone:
+                with suppress(FileNotFoundError):
+                    self.folder(name).rename(self._leaving(name))
             database.executemany("DELETE FROM runs WHERE id = ?", [(id,) for id in ids])
-        freed = 0
-        for name in gone:
-            folder = self.folder(name)
-            freed += disk_bytes(folder)
-            with explained(self.path), suppress(FileNotFoundError):
-                shutil.rmtree(folder)
+        freed = sum(disk_bytes(self._leaving(name)) for name in gone)
+        self._remove_leaving()
         with self._lock, explained(self.path):
             self._database.execute("PRAGMA incremental_vacuum").fetchall()
         return freed
+
+    def _leaving(self, id: str) -> Path:
+        """What the folder of a run is called while it is being deleted."""
+        return self.folder(id).with_suffix(LEAVING)
+
+    def _remove_leaving(self) -> None:
+        """Remove the folders of deleted runs, those of a process killed meanwhile included.
+
+        If it was killed before the database had changed, the run has its folder back.
+        """
+        with self.writing():
+            for folder in (self.path / "runs").glob(f"*{LEAVING}"):
+                if self.rows("SELECT 1 FROM runs WHERE id = ?", folder.stem):
+                    folder.rename(folder.with_suffix(""))
+                    continue
+                with suppress(FileNotFoundError):
+                    shutil.rmtree(folder)
 
     def acknowledge(self) -> None:
         """Note that a person has read the store's own warnings; they stay, as infos."""

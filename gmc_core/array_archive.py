@@ -27,7 +27,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.lib import format as npy
 
-from gmc_core.errors import ModelFileError
+from gmc_core.errors import ModelFileError, brief
 from gmc_core.files import give_usual_rights
 
 Arrays = dict[str, np.ndarray]
@@ -88,7 +88,7 @@ def read(path: Path, format: str, version: int) -> tuple[dict[str, Any], Arrays]
         struct.error, zlib.error, LookupError,
     ) as error:  # fmt: skip
         raise ModelFileError(
-            f"This is no model file, or a damaged one ({error}). Save the model again."
+            f"This is no model file, or a damaged one ({brief(error)}). Save the model again."
         ) from error
 
 
@@ -183,7 +183,7 @@ def _header(text: bytes, format: str, version: int) -> dict[str, Any]:
         found = int(header["format_version"])
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise ModelFileError(
-            f"This is no model file of this program ({error}). gmc fit --model-out writes one."
+            f"This is no model file of this program ({brief(error)}). gmc fit --model-out writes one."
         ) from error
     if found > version:
         raise ModelFileError(
@@ -209,7 +209,7 @@ def npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
             read = npy.read_array_header_1_0 if major == 1 else npy.read_array_header_2_0
             shape, fortran, dtype = read(file)
     except Exception as error:
-        raise ValueError(" ".join(str(error).split())[:200] or type(error).__name__) from error
+        raise ValueError(brief(error)) from error
     if min(shape, default=0) < 0:
         raise ValueError(f"its shape is {shape}")
     return shape, fortran, dtype
@@ -230,7 +230,7 @@ def _array(archive: zipfile.ZipFile, name: str, members: dict[str, zipfile.ZipIn
         if dtype.str not in DTYPES or fortran:
             # Objects would need pickle, which can run code: never read.
             raise ModelFileError(
-                f"The part {name!r} of this file has the type {dtype}, which no model of this "
+                f"The part {name!r} of this file has the type {str(dtype)[:40]}, which no model of this "
                 "program has. Use only files from gmc fit --model-out."
             )
         if math.prod(shape) * dtype.itemsize != info.file_size - member.tell():

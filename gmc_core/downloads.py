@@ -22,6 +22,9 @@ Progress = Callable[[int, int], None]
 CHUNK_BYTES = 1 << 18
 TIMEOUT_SECONDS = 30
 MAX_REDIRECTS = 5
+MAX_BYTES = 2 * 1000**3  # the largest set that is downloaded has a tenth of it
+
+_TOO_LARGE = f"it is larger than {MAX_BYTES / 1e9:g} GB, which no data set here is"
 
 log = logging.getLogger(__name__)
 
@@ -119,11 +122,15 @@ class _Downloader:
         with response:
             response.raise_for_status()
             total = int(response.headers.get("content-length", 0))
+            if total > MAX_BYTES:
+                raise OSError(_TOO_LARGE)
             done = 0
             with open(output_file, "wb") as file:
                 for chunk in response.iter_content(CHUNK_BYTES):
                     file.write(chunk)
                     done += len(chunk)
+                    if done > MAX_BYTES:
+                        raise OSError(_TOO_LARGE)
                     if self.progress is not None:
                         self.interrupted = True
                         self.progress(done, total)

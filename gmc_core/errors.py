@@ -12,6 +12,11 @@ class GmcError(Exception):
     """Base of all errors whose message is meant for the person at the screen."""
 
 
+def brief(error: BaseException) -> str:
+    """What a library says of a fault, on one line and not endless, to be quoted in brackets."""
+    return " ".join(str(error).split())[:200] or type(error).__name__
+
+
 class DataError(GmcError):
     """Ratings that cannot be read or used.
 

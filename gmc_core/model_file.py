@@ -14,7 +14,7 @@ import numpy as np
 from gmc_core import array_archive
 from gmc_core.array_archive import Arrays
 from gmc_core.covariance import DenseCovariance, FactoredCovariance
-from gmc_core.errors import ConfigError, GmcError, ModelFileError
+from gmc_core.errors import ConfigError, GmcError, ModelFileError, brief
 from gmc_core.gaussian import Gaussian
 from gmc_core.linalg.threads import Team
 from gmc_core.mixture import Mixture
@@ -74,7 +74,7 @@ def load_model(path: PATHLIKE) -> GaussianModel:
         raise ModelFileError(f"{path}: {error}") from error.__cause__
     except (GmcError, LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise ModelFileError(
-            f"{path}: The parts of this model do not fit together ({error}). Save it again."
+            f"{path}: The parts of this model do not fit together ({brief(error)}). Save it again."
         ) from error
 
 
@@ -256,6 +256,7 @@ def _ordinal(settings: FitSettings, arrays: Arrays) -> OrdinalScale | None:
 
 def _vocabulary(ids: list[str] | None, name: str, kind: str, arrays: Arrays) -> Vocabulary:
     if ids is None:
+        _require(arrays[name].dtype == np.int64, f"the type of the {kind} ids")
         return Vocabulary(arrays[name], kind)
     _require(all(isinstance(value, str) for value in ids), f"the {kind} ids")
     return Vocabulary(np.array([*ids, None], dtype=object)[:-1], kind)

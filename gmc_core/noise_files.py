@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gmc_core.array_archive import npy_header
-from gmc_core.errors import ConfigError, DataError
+from gmc_core.errors import ConfigError, DataError, brief
 from gmc_core.ratings import Ratings
 from gmc_core.readers.source import open_source
 from gmc_core.readers.text import decode
@@ -68,7 +68,8 @@ def _matrix(path: Path) -> npt.NDArray[np.float64]:
             values = np.fromfile(file, dtype)
     except (ValueError, OSError, OverflowError) as error:
         raise DataError(
-            f"This is not a numeric .npy matrix ({error}); save it with numpy.save.", path=path
+            f"This is not a numeric .npy matrix ({brief(error)}); save it with numpy.save.",
+            path=path,
         ) from error
     return np.asarray(values.reshape(shape, order="F" if fortran else "C"), dtype=np.float64)
 

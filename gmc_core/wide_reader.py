@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from gmc_core.errors import ConfigError, DataError
+from gmc_core.errors import ConfigError, DataError, brief
 from gmc_core.ratings import frozen
 from gmc_core.readers.source import open_source
 from gmc_core.readers.text import decode
@@ -277,8 +277,7 @@ def _read_parquet(path: Path, options: TableOptions) -> WideTable:
                 )
             content = file.read()
     except _PARQUET_ERRORS as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
-        raise DataError(f"This is no readable parquet file ({reason}).", path=path) from error
+        raise DataError(f"This is no readable parquet file ({brief(error)}).", path=path) from error
     header = [str(name) for name in content.column_names]
     frame = [content.column(index) for index in range(len(header))]
     if not header or not len(content):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import random
 import warnings
 import zipfile
@@ -35,6 +36,16 @@ SETS: dict[str, dict[str, bytes]] = {
     "plain": {"plain.txt": PLAIN},
     "blanks": {"blanks.dat": BLANKS},
 }
+# How many files each kind of test tries in one run of the suite, together at least 2,000;
+# GMC_FUZZ=20 in the environment tries twenty times as many.
+_TIMES = int(os.environ.get("GMC_FUZZ", "1"))
+FILES = {
+    name: _TIMES * count
+    for name, count in {
+        "ratings": 900, "archives": 300, "tables": 300, "noise": 200, "models": 240, "runs": 120,
+        "doors": 60,
+    }.items()
+}  # fmt: skip
 # What files of people and of attackers hold: separators, quotes, blanks and line ends of all
 # systems, NUL and control characters, other encodings, numbers at the ends of their types.
 WORDS: Sequence[bytes] = (
@@ -137,7 +148,7 @@ def tried(
 def check_error(error: GmcError, path: Path | None = None) -> None:
     """A sentence that names the file, is not endless, and shows nothing raw."""
     text = str(error)
-    assert 10 < len(text) < 2000
+    assert 10 < len(text) < 2000, text[:3000]
     assert text.strip().endswith((".", ")", '"', "'", "]")), text
     if path is not None:
         assert str(path) in text or str(path.parent) in text, text
@@ -159,3 +170,25 @@ def check_loaded(loaded: Loaded) -> None:
     for vocabulary in (ratings.users, ratings.items):
         assert all(str(value).strip() for value in vocabulary.ids.tolist())
     assert "nan" not in str(report).split("scale")[-1].split("\n")[0]
+
+
+HOSTILE: Sequence[Any] = (
+    None, True, -1, 0, 1, 10**18, 10**400, 1e308, -1e308, 1e-320, float("nan"), float("inf"), "",
+    "x", "\0", "\ud800", "=1+1", "<script>alert(1)</script>", "../../x", "9" * 5000, [], {}, [[]],
+    [None], [1, 2], {"x": 1}, "<U999999999", "finished", "running",
+)  # fmt: skip
+
+
+def altered(value: Any, rng: random.Random) -> Any:
+    """JSON with one part, at any depth, left out or replaced."""
+    if isinstance(value, dict) and value and rng.random() < 0.9:
+        name = rng.choice(sorted(value))
+        if rng.random() < 0.1:
+            return {key: part for key, part in value.items() if key != name}
+        return {**value, name: altered(value[name], rng)}
+    if isinstance(value, list) and value and rng.random() < 0.9:
+        place = rng.randrange(len(value))
+        if rng.random() < 0.1:
+            return value[:place] + value[place + 1 :]
+        return [*value[:place], altered(value[place], rng), *value[place + 1 :]]
+    return rng.choice(HOSTILE)

@@ -19,7 +19,7 @@ from typing import IO, BinaryIO
 
 import psutil
 
-from gmc_core.errors import DataError
+from gmc_core.errors import DataError, brief
 
 # A hostile archive of a few kilobytes can inflate to terabytes. The largest
 # public rating set, MovieLens 32M, inflates to less than 1 GB at a ratio of 4.
@@ -260,7 +260,8 @@ def _inflate(packed: IO[bytes], label: str, packed_bytes: int, limit: int) -> by
             data = _all(stream, label, limit, packed_bytes)
     except (gzip.BadGzipFile, EOFError, zlib.error, struct.error) as error:
         raise DataError(
-            f"The gzip file is damaged or incomplete ({error}); get a fresh copy.", path=label
+            f"The gzip file is damaged or incomplete ({brief(error)}); get a fresh copy.",
+            path=label,
         ) from error
     if data[257:262] == b"ustar":
         raise DataError("Tar archives are not read; unpack it and give the folder.", path=label)
@@ -318,7 +319,7 @@ _ZIP_ERRORS = (
 
 def _bad_zip(path: object, error: Exception) -> DataError:
     return DataError(
-        f"The zip file is damaged or incomplete ({error}); get a fresh copy.", path=path
+        f"The zip file is damaged or incomplete ({brief(error)}); get a fresh copy.", path=path
     )
 
 

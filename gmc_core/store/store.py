@@ -104,17 +104,24 @@ class Store(Submitting):
             If one of them is running; cancel it first. Then none is deleted.
         """
         gone: list[str] = []
-        with self.writing() as database:
-            for id in ids:
-                self.run(id)
-                rows = self.rows("SELECT id, state FROM runs WHERE id = ? OR parent = ?", id, id)
-                if any(row["state"] == "running" for row in rows):
-                    raise StoreError(f"Run {id} is running; cancel it first, then delete it.")
-                gone += [row["id"] for row in rows]
-            for name in gone:
-                with suppress(FileNotFoundError):
-                    self.folder(name).rename(self._leaving(name))
-            database.executemany("DELETE FROM runs WHERE id = ?", [(id,) for id in ids])
+        try:
+            with self.writing() as database:
+                for id in ids:
+                    self.run(id)
+                    rows = self.rows(
+                        "SELECT id, state FROM runs WHERE id = ? OR parent = ?", id, id
+                    )
+                    if any(row["state"] == "running" for row in rows):
+                        raise StoreError(f"Run {id} is running; cancel it first, then delete it.")
+                    gone += [row["id"] for row in rows]
+                for name in gone:
+                    with suppress(FileNotFoundError):
+                        self.folder(name).rename(self._leaving(name))
+                database.executemany("DELETE FROM runs WHERE id = ?", [(id,) for id in ids])
+        except BaseException:
+            with suppress(StoreError):
+                self._remove_leaving()  # of runs that stay
+            raise
         freed = sum(disk_bytes(self._leaving(name)) for name in gone)
         self._remove_leaving()
         with self._lock, explained(self.path):
@@ -130,7 +137,7 @@ class Store(Submitting):
 
         If it was killed before the database had changed, the run has its folder back.
         """
-        with self.writing():
+        with self.writing():  # and explained: what cannot be removed is said
             for folder in (self.path / "runs").glob(f"*{LEAVING}"):
                 if self.rows("SELECT 1 FROM runs WHERE id = ?", folder.stem):
                     folder.rename(folder.with_suffix(""))

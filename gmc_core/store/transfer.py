@@ -20,16 +20,18 @@ import time
 import zipfile
 import zlib
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO
+from types import UnionType
+from typing import Any, BinaryIO, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from gmc_core.array_archive import npy_header
-from gmc_core.errors import GmcError
-from gmc_core.experiment import ExperimentConfig
+from gmc_core.errors import GmcError, brief
+from gmc_core.experiment import ExperimentConfig, split_reading
 from gmc_core.files import without_nan
 from gmc_core.fit import IterationRecord
 from gmc_core.ratings import RatingScale
+from gmc_core.readers import DelimitedOptions
 from gmc_core.store import artifacts
 from gmc_core.store.errors import StoreError, explained
 from gmc_core.store.places import disk_bytes, write_atomically
@@ -175,23 +177,25 @@ def import_run(store: Store, path: Path) -> Run:
             if archive.getinfo("run.json").file_size > MAX_JSON_BYTES:
                 raise ValueError("too large")
             return _take_in(store, json.loads(archive.read("run.json")), archive)
-    except StoreError:
-        raise
+    except StoreError as error:
+        raise StoreError(f"{path}: {error}") from error
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror or error}. Check the path.") from error
     except (
         ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, EOFError,
         GmcError, zipfile.BadZipFile, zlib.error, struct.error,
     ) as error:  # fmt: skip
-        reason = " ".join(str(error).split())[:200]
         raise StoreError(
-            f"{path} is damaged or is no exported run ({reason}). Export it again, as zip or json."
+            f"{path} is damaged or is no exported run ({brief(error)}). Export it again, as zip or "
+            "json."
         ) from error
 
 
 def _take_in(store: Store, content: dict[str, Any], archive: zipfile.ZipFile | None) -> Run:
     if int(content["export_version"]) > VERSION:
         raise StoreError("This run was exported by a newer version; update this program.")
+    # JSON can hold halves of characters, which no page or file could show.
+    json.dumps(content, ensure_ascii=False).encode()
     new: list[tuple[str, str]] = []
     try:
         with store.writing():
@@ -215,7 +219,7 @@ def _insert(
     if parent is not None and content["children"]:
         raise ValueError("a run of a sweep that is a sweep")
     values = content["run"]
-    config = ExperimentConfig.from_dict(content["config"])
+    config = _checked_config(content["config"])
     state = values["state"] if values["state"] in STATES else "interrupted"
     if state in ("queued", "running"):
         state = "interrupted"
@@ -356,6 +360,36 @@ def _checked_result(result: dict[str, Any]) -> dict[str, Any]:
     _count(result["n_test"])
     _numbers(result["scores"], "n", "nmae", "nmae_se", "mae", "rmse")
     return result
+
+
+def _checked_config(values: dict[str, Any]) -> ExperimentConfig:
+    """The settings, if each has the type that it is declared with; JSON could hold any."""
+    config = ExperimentConfig.from_dict(values)
+    options = split_reading(config.reading).get("options") or DelimitedOptions()
+    for part in (config, config.fit, config.filter, options):
+        for name, hint in get_type_hints(type(part)).items():
+            if not _fits(getattr(part, name), hint):
+                raise TypeError(f"the setting {name} is {str(getattr(part, name))[:40]!r}")
+    for name in ("format", "duplicates"):
+        if not isinstance(config.reading.get(name, ""), str):
+            raise TypeError(f"the setting {name} is no text")
+    return config
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value has the type of an annotation, as far as settings have them."""
+    kind, parts = get_origin(hint), get_args(hint)
+    if kind in (Union, UnionType):
+        return any(_fits(value, part) for part in parts)
+    if kind is Literal:
+        return isinstance(value, str) and value in parts
+    if kind is tuple:
+        return isinstance(value, tuple) and all(_fits(part, parts[0]) for part in value)
+    if hint is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
+    return isinstance(value, kind or hint)
 
 
 def _checked_sweep(value: Any, config: ExperimentConfig) -> dict[str, Any] | None:

@@ -219,7 +219,7 @@ def _table(verdicts: dict[str, Verdict]) -> None:
     st.dataframe(
         frame,
         hide_index=True,
-        height=35 * (len(frame) + 1) + 3,
+        height="content",
         placeholder="–",
         alt="Table of the claims with verdict, figure, 95 % interval and run.",
         column_config={
@@ -228,7 +228,7 @@ def _table(verdicts: dict[str, Verdict]) -> None:
             "figure": text("Figure"),
             "interval": text("95 % interval"),
             "section": text("Section", help="Of the paper"),
-            "run": st.column_config.LinkColumn("Run", display_text=r"=(\w+)$"),
+            "run": st.column_config.LinkColumn("Run", display_text=r"=(?:claims-)?(\w+)$"),
         },
     )
 

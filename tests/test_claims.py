@@ -306,6 +306,7 @@ def test_other_data_have_no_table():
         (-0.008, 20.0, OPEN, "NMAE"),
         (0.0, 5.0, FAILS, "times"),
         (0.0, 10.1, OPEN, "times"),
+        (-0.008, 5.0, FAILS, "times"),
     ],
 )
 def test_the_ballpark_is_accuracy_and_cost(knn, seconds, expected, unit):

@@ -124,8 +124,8 @@ def ballpark(results: Results) -> Verdict:
         at_most(cost, 1.0), "not resolved"
     )
     word = all_of([at_most(error), cheaper])
-    # What decided against it; the cost where the error did not.
-    deciding = cost if at_most(error) == "holds" != word else error
+    # What decided: the cost where the error alone would have another verdict.
+    deciding = error if at_most(error) == word else cost
     others = tuple(
         line
         for row in rivals

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gmc_core.claims.results import NotMeasured, Results
-from gmc_core.claims.verdict import Line, Verdict, Word, all_of, at_most, within
+from gmc_core.claims.verdict import Line, Verdict, Word, all_of, at_most, number, within
 from gmc_core.metrics import PairedDifference, paired_difference
 from gmc_core.models import MODELS
 from gmc_core.published import TABLES, PublishedTable
@@ -140,7 +140,7 @@ def ballpark(results: Results) -> Verdict:
         word,
         f"The best of {len(rivals)} other methods measured is {best.label}: the paper's NMAE is "
         f"{error.value:+.4f} from it ({at_most(error)}: same ballpark), its CPU time "
-        f"{cost.value:.2g} times as much ({cheaper}: lower cost).",
+        f"{number(cost.value, cost.unit)} times as much ({cheaper}: lower cost).",
         unit=deciding.unit,
         value=deciding.value, low=deciding.low, high=deciding.high,
         lines=(error, cost, *others),

@@ -183,7 +183,8 @@ def _header(text: bytes, format: str, version: int) -> dict[str, Any]:
         found = int(header["format_version"])
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise ModelFileError(
-            f"This is no model file of this program ({brief(error)}). gmc fit --model-out writes one."
+            f"This is no model file of this program ({brief(error)}). gmc fit --model-out writes "
+            "one."
         ) from error
     if found > version:
         raise ModelFileError(
@@ -230,8 +231,8 @@ def _array(archive: zipfile.ZipFile, name: str, members: dict[str, zipfile.ZipIn
         if dtype.str not in DTYPES or fortran:
             # Objects would need pickle, which can run code: never read.
             raise ModelFileError(
-                f"The part {name!r} of this file has the type {str(dtype)[:40]}, which no model of this "
-                "program has. Use only files from gmc fit --model-out."
+                f"The part {name!r} of this file has the type {str(dtype)[:40]}, which no model of "
+                "this program has. Use only files from gmc fit --model-out."
             )
         if math.prod(shape) * dtype.itemsize != info.file_size - member.tell():
             raise ModelFileError(

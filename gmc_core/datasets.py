@@ -294,7 +294,7 @@ def load_named(
         path = fetch(text, progress=progress, cache=cache, urls=urls)
         reading = {"name": text, **reading}
         return _with_conditions(load(path, **reading), DATASETS[text])
-    if not Path(text).expanduser().exists():
+    if not _exists(text):
         if os.sep in text or "." in text:
             raise DataError(
                 "There is no such file or folder; check the path, or use a name: "
@@ -305,6 +305,14 @@ def load_named(
     loaded = load(text, **reading)
     entry = recognise(Path(text), loaded.report.format)
     return loaded if entry is None else _with_conditions(loaded, entry)
+
+
+def _exists(text: str) -> bool:
+    """Whether there is something at a path, or what would be said of it is more than "no"."""
+    try:
+        return Path(text).expanduser().exists()
+    except (OSError, RuntimeError):  # too long, no such ~user: the reader says it
+        return True
 
 
 def check(path: str | os.PathLike[str], **reading: Any) -> LoadReport:

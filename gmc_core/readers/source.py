@@ -195,11 +195,14 @@ def _folder_members(folder: Path) -> list[Member]:
 def _file_member(path: Path, root: Path | None, depth: int) -> Member:
     def read(limit: int) -> bytes:
         # A link that leaves the folder could make a shared folder read any file.
-        inside = root is None or path.resolve().is_relative_to(root.resolve())
+        try:
+            inside = root is None or path.resolve().is_relative_to(root.resolve())
+        except (OSError, RuntimeError):  # links in a circle
+            inside = False
         if not inside:
             raise DataError(
-                "This is a link to a place outside the folder, so it is not followed; copy the "
-                "file into the folder or give its own path.",
+                "This is a link to a place outside the folder, or to none, so it is not followed; "
+                "copy the file into the folder or give its own path.",
                 path=path,
             )
         if not path.is_file():  # opening a pipe would wait for its writer for ever
@@ -229,7 +232,8 @@ def _all(
     packed : bytes that it is inflated from, None if it was not packed.
     """
     chunks, total, line = [], 0, 0
-    while (limit < 0 or total < limit) and (chunk := stream.read(CHUNK)):
+    size = CHUNK if limit < 0 else min(CHUNK, limit)
+    while (limit < 0 or total < limit) and (chunk := stream.read(size)):
         total += len(chunk)
         _check_inflation(label, total if packed is None else packed, total)
         _check_memory(label, total)

@@ -130,7 +130,7 @@ class FactoredCovariance:
     def squared_norm(self) -> float:
         """‖Σ‖² (Frobenius)."""
         gram, eps = self.gram, self.epsilon
-        return float((gram**2).sum() + 2 * eps * np.trace(gram) + eps**2 * self.dimension)
+        return float((gram**2).sum() + 2 * eps * np.trace(gram) + eps * eps * self.dimension)
 
     def log_det_and_trace_inverse(self, team: Team) -> tuple[float, float]:
         """log|Σ| and tr Σ⁻¹ from the R × R matrix ε Id + factorᵀ factor.

@@ -50,7 +50,8 @@ class RatingScale:
             if not self.step > 0:
                 raise ConfigError(f"The step of a rating scale must be positive, not {self.step}.")
             levels = (self.high - self.low) / self.step
-            if abs(levels - round(levels)) > 1e-6:
+            none = self.high > self.low and levels < 0.5
+            if none or abs(levels - round(levels)) > 1e-6:
                 raise ConfigError(
                     f"The scale {self.low}..{self.high} is not a whole number of steps of "
                     f"{self.step}; give another step, or none for a continuous scale."

@@ -49,7 +49,8 @@ def find_step(distinct: npt.NDArray[np.float64]) -> float | None:
     low = float(distinct[0])
     span = float(distinct[-1]) - low
     for step in FINE_STEPS:
-        if _fits(distinct, low, step):
+        # Values closer together than a step all "fit" it, within the tolerance.
+        if span > step / 2 and _fits(distinct, low, step):
             if span / step + 1 <= MAX_LEVELS:
                 return step
             if step == 1.0:

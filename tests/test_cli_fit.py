@@ -358,6 +358,8 @@ def test_ctrl_c_keeps_what_was_reached(tmp_path):
             "--json", str(path), "--model-out", str(model),
         ],
         cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        # A shell starts what runs in its background with SIGINT ignored, and children inherit it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     seen = []
     for line in process.stderr:

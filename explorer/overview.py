@@ -41,6 +41,9 @@ def titles_table(ratings: Ratings) -> pd.DataFrame:
     return table
 
 
+ALMOST_ALL = 0.95  # share of equal ratings from which the page warns
+
+
 def search_titles(table: pd.DataFrame, text: str) -> pd.DataFrame:
     """The rows whose title, genres or year hold every word of ``text``."""
     found = np.ones(len(table), dtype=bool)
@@ -54,6 +57,25 @@ def scale_text(scale: RatingScale) -> str:
     """The scale in a few characters: "0.5 – 5, half steps"."""
     ends = f"{scale.low:g} – {scale.high:g}"
     return f"{ends}, continuous" if scale.step is None else f"{ends} by {scale.step:g}"
+
+
+def sameness(ratings: Ratings) -> str | None:
+    """What is wrong with ratings that are (nearly) all equal, in a sentence; else None."""
+    values, counts = np.unique(ratings.values, return_counts=True)
+    if not len(values) or counts.max() < ALMOST_ALL * len(ratings):
+        return None
+    value = f"{values[counts.argmax()]:g}"
+    if len(values) == 1:
+        return (
+            f"All ratings equal {value}, so there is nothing to predict, and NMAE has no divisor. "
+            "Check that this is the column of the rating."
+        )
+    share = 100 * counts.max() / len(ratings)
+    return (
+        f"{min(share, 99.9):.1f} % of the ratings equal {value}: they tell hardly anything of "
+        "tastes, and the item mean will be hard to beat. Check that this is the column of the "
+        "rating."
+    )
 
 
 def divisor_text(scale: RatingScale) -> str:

@@ -155,17 +155,25 @@ def prepare(
     """Load (unless ``ratings`` are given) and filter the data of an experiment.
 
     progress : told of a download, see :func:`gmc_core.datasets.fetch`.
+
+    Raises
+    ------
+    GmcError
+        If the data cannot be read, nothing is left of them, or no error could be measured.
     """
     if config.protocol == "pair":
         assert config.train_file is not None and config.test_file is not None
         files = (config.train_file, config.test_file)
         split = pair_split(*(_as_is(file, config.reading) for file in files))
+        _ = split.train.scale.nmae_divisor  # refuses constant ratings before they are fitted
         return Prepared(split.train, None, None, split)
     report = None
     if ratings is None:
         loaded = load_named(config.data, progress=progress, **split_reading(config.reading))
         ratings, report = loaded.ratings, loaded.report
     filtered, filter_report = apply_filter(ratings, config.filter)
+    if config.protocol != "none":
+        _ = filtered.scale.nmae_divisor  # as above
     return Prepared(filtered, report, filter_report)
 
 

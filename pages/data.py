@@ -70,6 +70,9 @@ def size_card(ratings: Ratings) -> None:
             ),
         ]
     )
+    fault = overview.sameness(ratings)
+    if fault:
+        st.warning(fault, icon=":material/warning:")
 
 
 def charts_card(ratings: Ratings) -> None:

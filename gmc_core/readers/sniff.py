@@ -214,7 +214,7 @@ def _numeric_columns(rows: list[list[str]], decimal: str, width: int) -> int:
 
 
 def _best_rows(sample: bytes, path: str, decimal: str | None) -> tuple[str, list[list[str]]]:
-    best: tuple[tuple[bool, bool, int, int], str, list[list[str]]] | None = None
+    best: tuple[tuple[bool, bool, bool, int, int], str, list[list[str]]] | None = None
     for rank, separator in enumerate(SEPARATORS):
         if decimal == "," and separator == ",":
             continue
@@ -229,7 +229,8 @@ def _best_rows(sample: bytes, path: str, decimal: str | None) -> tuple[str, list
         body = rows[1:] if len(rows) > 1 else rows  # the first row may hold names
         signs = [decimal] if decimal else _decimals(separator)
         numeric = max(_numeric_columns(body, sign, width) for sign in signs)
-        score = (agrees, width >= 3, numeric, -rank)
+        # Blanks stand inside of names too, where they would divide one column into two.
+        score = (agrees, width >= 3, separator != WHITESPACE, numeric, -rank)
         if best is None or score > best[0]:
             best = (score, separator, rows)
     if best is None:

@@ -171,6 +171,8 @@ def _logger() -> logging.Logger:
 
 def escape(text: str) -> str:
     """Text that Markdown shows as it is: names of files and titles hold ``_``, ``*``, ``$``."""
+    # Control characters, and those that turn the direction of all that follows.
+    text = re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", "\ufffd", text)
     text = re.sub(r"([\\`*_{}\[\]<>#$~|&])", r"\\\1", text)
     # "1. " and "- " at the start of a line would begin a list.
     text = re.sub(r"(?m)^(\s*\d+)([.)])(?=\s|$)", r"\1\\\2", text)

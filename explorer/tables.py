@@ -14,7 +14,8 @@ def inert(value: object) -> object:
     """Text that would be a formula, with an apostrophe before it."""
     if not isinstance(value, str):
         return value
-    return f"'{value}" if value.startswith(_FORMULA_STARTS) else safe_text(value)
+    text = safe_text(value)
+    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
 
 
 def to_csv(table: pd.DataFrame, *, index: bool = False) -> bytes:

@@ -20,18 +20,21 @@ from gmc_core.files import give_usual_rights
 
 FORMATS = ("csv", "parquet")
 
+# The wide forms are formulas too where spreadsheets are set to East Asian languages.
+_FORMULA_SIGNS = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
 
 def safe_text(value: object) -> str:
     """A text cell that a spreadsheet shows instead of executing.
 
-    Text that starts with tab, carriage return or, after blanks, with = + - @ gets a
-    leading apostrophe (ids and titles come from files of others); numbers stay as they
-    are.
+    Text that starts with a tab or a line end or, after blanks, with = + - @ gets a leading
+    apostrophe (ids and titles come from files of others); numbers stay as they are. A
+    carriage return becomes a line feed: only that is put in quotation marks by the csv
+    module, and what follows it would be taken for another row.
     """
-    text = str(value)
-    odd = text.startswith(("\t", "\r")) or text.lstrip().startswith(("=", "+", "-", "@"))
+    text = str(value).replace("\r\n", "\n").replace("\r", "\n")
+    odd = text.startswith(("\t", "\n")) or text.lstrip().startswith(_FORMULA_SIGNS)
     return "'" + text if odd and not _NUMBER.fullmatch(text) else text
 
 

@@ -9,10 +9,15 @@ from explorer.tables import inert, to_csv
 
 
 @pytest.mark.parametrize(
-    "text", ["=1+1", "+1", "-1", "@x", "\tx", "\rx", "\nx", "  =1+1", "\u00a0@x", " +cmd"]
+    "text", ["=1+1", "+1", "-1", "@x", "\tx", "\nx", "  =1+1", "\u00a0@x", " +cmd"]
 )
 def test_text_that_a_spreadsheet_could_run_gets_an_apostrophe(text):
     assert inert(text) == f"'{text}"
+
+
+@pytest.mark.parametrize("text", ["\rx", "\r\nx"])
+def test_line_ends_become_those_that_are_put_in_quotes(text):
+    assert inert(text) == "'\nx"
 
 
 @pytest.mark.parametrize("value", ["Heat (1995)", "007", "", " 12", 5, -2.5, None])

@@ -1,0 +1,239 @@
+"""How the dashboard bears many visitors at once, as a Markdown table.
+
+    python -m benchmarks.load [--ml1m ml-1m.zip] [--sessions 20] [--visits 8] [--pause 4]
+
+It starts the dashboard on a home of its own with a fitted model, and browser sessions, each
+with a context (cookies, cache) of its own in one Chromium. After one visitor who goes through all
+pages and so warms the server, all begin at once; each goes through
+the pages by their links, in an order of its own, and pauses between two clicks as a person
+does, for a random time around ``--pause`` seconds. With ``--ml1m`` it is done again with the
+model of MovieLens 1M and ``--heavy-sessions`` sessions. What is told:
+
+- the answer: from the click on a page's link until that page's heading is there and its script
+  has ended; the median over all clicks, and the highest median of any session;
+- what failed: sessions that did not get through, pages that showed an error, and what the
+  server wrote of exceptions;
+- the memory of the server's process: before the first visitor, at its highest, at the end.
+
+The browser works on the same cores as the server, so the times are what one machine does with
+both, more than a server alone would take. Run it on an idle machine. The exit code is 1 if
+something failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from benchmarks.dashboard import HEADER, ITERATIONS, Figure
+from explorer.screenshots import READY_MS, RUNNING, SIZE, TITLE
+from explorer.serving import CHROMIUM, CHROMIUM_ARGUMENTS, serve
+from gmc_core.experiment import ExperimentConfig
+from gmc_core.settings import FitSettings
+from gmc_core.store import Store
+from gmc_core.worker import work
+
+PAGES = ("Data", "Fit", "Covariance", "Recommend", "Sensitivity", "Runs", "Results")
+ERRORS = '[data-testid="stException"], [data-testid="stAlertContentError"]'
+SAMPLE_SECONDS = 0.1
+ANSWER_SECONDS = 2.0
+
+
+@dataclass
+class Outcome:
+    """What the visitors met.
+
+    medians : of each session's answers, in seconds. answers : of all.
+    failures : a sentence for each thing that went wrong.
+    """
+
+    answers: list[float] = field(default_factory=list)
+    medians: list[float] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+
+class Memory:
+    """The resident memory of the dashboard's process, looked at ten times a second."""
+
+    def __init__(self) -> None:
+        self.process = _server()
+        self.values = [self._now()]
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def _now(self) -> float:
+        return float(self.process.memory_info().rss) / 1e6
+
+    def _watch(self) -> None:
+        while not self._ended.wait(SAMPLE_SECONDS):
+            try:
+                self.values.append(self._now())
+            except psutil.NoSuchProcess:
+                return
+
+    def __enter__(self) -> Memory:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the server is still there."""
+        return bool(self.process.is_running() and self.process.status() != psutil.STATUS_ZOMBIE)
+
+
+def _server() -> psutil.Process:
+    """The dashboard, which :func:`explorer.serving.serve` has started below this process."""
+    for child in psutil.Process().children(recursive=True):
+        if "streamlit" in child.cmdline():
+            return child
+    raise SystemExit("The dashboard's process was not found.")
+
+
+async def visit(page: Any, name: str) -> float:
+    """Click on a page's link; seconds until it is there and its script has ended."""
+    began = time.perf_counter()
+    await page.get_by_role("link", name=name, exact=True).first.click()
+    await page.get_by_role("heading", level=1, name=name, exact=True).wait_for()
+    await page.wait_for_selector(RUNNING, state="detached")
+    return time.perf_counter() - began
+
+
+async def session(
+    browser: Any,
+    url: str,
+    run: str,
+    number: int,
+    visits: int,
+    pause: float,
+    outcome: Outcome,
+    order: Sequence[str] = (),
+) -> None:
+    """One visitor; ``order`` of the pages, random without."""
+    rng = random.Random(number)
+    context = await browser.new_context(viewport=SIZE)
+    context.set_default_timeout(READY_MS)
+    answers: list[float] = []
+    try:
+        page = await context.new_page()
+        await page.goto(f"{url}/?run={run}", wait_until="domcontentloaded")
+        await page.wait_for_selector(TITLE)
+        await page.wait_for_selector(RUNNING, state="detached")
+        before = ""
+        for step in range(visits):
+            await asyncio.sleep(pause * rng.uniform(0.5, 1.5))
+            others = [name for name in PAGES if name != before]
+            before = order[step] if order else rng.choice(others)
+            answers.append(await visit(page, before))
+            shown = await page.locator(ERRORS).all_inner_texts()
+            if shown:
+                outcome.failures.append(f"session {number}, {before}: {shown[0][:120]}")
+    except Exception as error:  # a visitor who does not get through is a result, not an end
+        outcome.failures.append(f"session {number}: {str(error).splitlines()[0]}")
+    finally:
+        await context.close()
+    outcome.answers += answers
+    if answers:
+        outcome.medians.append(statistics.median(answers))
+
+
+async def crowd(url: str, run: str, sessions: int, visits: int, pause: float) -> Outcome:
+    """All visitors at once."""
+    from playwright.async_api import async_playwright
+
+    outcome = Outcome()
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(
+            executable_path=str(CHROMIUM) if CHROMIUM.exists() else None,
+            args=list(CHROMIUM_ARGUMENTS),
+        )
+        await session(browser, url, run, -1, len(PAGES), 0.0, Outcome(), PAGES)
+        await asyncio.gather(
+            *(session(browser, url, run, k, visits, pause, outcome) for k in range(sessions))
+        )
+        await browser.close()
+    return outcome
+
+
+@contextmanager
+def dashboard(data: str, folder: Path) -> Iterator[tuple[str, str]]:
+    """A dashboard on a home of its own with a fitted model: its address, and the run."""
+    home, cache = folder / "home", folder / "cache"
+    with Store(home) as store:
+        run = store.submit(ExperimentConfig(data=data, fit=FitSettings(iterations=ITERATIONS)))
+        work(store, idle_seconds=0, polite=False)
+        if store.run(run.id).state != "finished":
+            raise SystemExit(store.run(run.id).message)
+    with serve(home, cache) as url:
+        yield url, run.id
+
+
+def measure(
+    name: str, data: str, sessions: int, visits: int, pause: float
+) -> tuple[list[Figure], list[str]]:
+    """Figures of one crowd, and what failed."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        with dashboard(data, place) as (url, run), Memory() as memory:
+            outcome = asyncio.run(crowd(url, run, sessions, visits, pause))
+            if not memory.alive:
+                outcome.failures.append("the server has ended")
+        log = (place / "home" / "server.log").read_text(errors="replace")
+    if "Traceback" in log:
+        outcome.failures.append(f"the server wrote: {log[log.index('Traceback') :][:400]}")
+    if len(outcome.medians) < sessions:
+        outcome.failures.append(f"{sessions - len(outcome.medians)} sessions got no answer")
+    crowded = f"{sessions} sessions, model of {name}"
+    figures = [
+        Figure(f"{crowded}: answer", outcome.answers or [float("nan")], "s", ANSWER_SECONDS),
+        Figure(f"{crowded}: a session's median", outcome.medians or [float("nan")], "s"),
+        Figure(f"{crowded}: server before", memory.values[:1], "MB"),
+        Figure(f"{crowded}: server at most", [max(memory.values)], "MB"),
+        Figure(f"{crowded}: server at the end", memory.values[-1:], "MB"),
+    ]
+    return figures, outcome.failures
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--ml1m", type=Path, help="the file ml-1m.zip; default: the sample alone")
+    parser.add_argument("--sessions", type=int, default=20, help="on the sample")
+    parser.add_argument("--heavy-sessions", type=int, default=5, help="on MovieLens 1M")
+    parser.add_argument("--visits", type=int, default=8, help="pages a session opens")
+    parser.add_argument("--pause", type=float, default=4.0, help="seconds between clicks, about")
+    arguments = parser.parse_args()
+    if arguments.ml1m is not None and not arguments.ml1m.exists():
+        parser.error(f"there is no {arguments.ml1m}")
+    crowds = [("the sample", "sample", arguments.sessions)]
+    if arguments.ml1m is not None:
+        crowds.append(("ML-1M", str(arguments.ml1m.resolve()), arguments.heavy_sessions))
+    failures = []
+    print(HEADER, flush=True)
+    for name, data, sessions in crowds:
+        figures, failed = measure(name, data, sessions, arguments.visits, arguments.pause)
+        for figure in figures:
+            print(figure.line(), flush=True)
+        failures += failed
+    print("\nFailures: " + ("; ".join(failures) if failures else "none"))
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()

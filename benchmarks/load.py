@@ -1,16 +1,17 @@
 """How the dashboard bears many visitors at once, as a Markdown table.
 
-    python -m benchmarks.load [--ml1m ml-1m.zip] [--sessions 20] [--visits 8] [--pause 4]
+    python -m benchmarks.load [--ml1m ml-1m.zip] [--sessions 20] [--visits 8] [--pause 10]
 
 It starts the dashboard on a home of its own with a fitted model, and browser sessions, each
-with a context (cookies, cache) of its own in one Chromium. After one visitor who goes through all
-pages and so warms the server, all begin at once; each goes through
-the pages by their links, in an order of its own, and pauses between two clicks as a person
-does, for a random time around ``--pause`` seconds. With ``--ml1m`` it is done again with the
-model of MovieLens 1M and ``--heavy-sessions`` sessions. What is told:
+with a context (cookies, cache) of its own in one Chromium. After one visitor who goes through
+all pages and so warms the server, all begin at once; each goes through the pages by their
+links, in an order of its own, and looks at each for a random time around ``--pause`` seconds.
+With ``--ml1m`` it is done again with the model of MovieLens 1M and ``--heavy-sessions``
+sessions. What is told:
 
 - the answer: from the click on a page's link until that page's heading is there and its script
   has ended; the median over all clicks, and the highest median of any session;
+- the server's processor time for a page;
 - what failed: sessions that did not get through, pages that showed an error, and what the
   server wrote of exceptions;
 - the memory of the server's process: before the first visitor, at its highest, at the end.
@@ -57,12 +58,13 @@ class Outcome:
     """What the visitors met.
 
     medians : of each session's answers, in seconds. answers : of all.
-    failures : a sentence for each thing that went wrong.
+    failures : a sentence for each thing that went wrong. cpu_seconds : of the server, a page.
     """
 
     answers: list[float] = field(default_factory=list)
     medians: list[float] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
+    cpu_seconds: float = float("nan")
 
 
 class Memory:
@@ -73,6 +75,11 @@ class Memory:
         self.values = [self._now()]
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def cpu_seconds(self) -> float:
+        """Processor time of the server so far."""
+        times = self.process.cpu_times()
+        return float(times.user + times.system)
 
     def _now(self) -> float:
         return float(self.process.memory_info().rss) / 1e6
@@ -153,7 +160,9 @@ async def session(
         outcome.medians.append(statistics.median(answers))
 
 
-async def crowd(url: str, run: str, sessions: int, visits: int, pause: float) -> Outcome:
+async def crowd(
+    url: str, run: str, sessions: int, visits: int, pause: float, server: Memory
+) -> Outcome:
     """All visitors at once."""
     from playwright.async_api import async_playwright
 
@@ -164,9 +173,13 @@ async def crowd(url: str, run: str, sessions: int, visits: int, pause: float) ->
             args=list(CHROMIUM_ARGUMENTS),
         )
         await session(browser, url, run, -1, len(PAGES), 0.0, Outcome(), PAGES)
+        before = server.cpu_seconds()
         await asyncio.gather(
             *(session(browser, url, run, k, visits, pause, outcome) for k in range(sessions))
         )
+        if server.alive:
+            spent = server.cpu_seconds() - before
+            outcome.cpu_seconds = spent / max(len(outcome.answers) + sessions, 1)
         await browser.close()
     return outcome
 
@@ -191,7 +204,7 @@ def measure(
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         with dashboard(data, place) as (url, run), Memory() as memory:
-            outcome = asyncio.run(crowd(url, run, sessions, visits, pause))
+            outcome = asyncio.run(crowd(url, run, sessions, visits, pause, memory))
             if not memory.alive:
                 outcome.failures.append("the server has ended")
         log = (place / "home" / "server.log").read_text(errors="replace")
@@ -203,6 +216,7 @@ def measure(
     figures = [
         Figure(f"{crowded}: answer", outcome.answers or [float("nan")], "s", ANSWER_SECONDS),
         Figure(f"{crowded}: a session's median", outcome.medians or [float("nan")], "s"),
+        Figure(f"{crowded}: the server's processor time, a page", [outcome.cpu_seconds], "s"),
         Figure(f"{crowded}: server before", memory.values[:1], "MB"),
         Figure(f"{crowded}: server at most", [max(memory.values)], "MB"),
         Figure(f"{crowded}: server at the end", memory.values[-1:], "MB"),
@@ -217,7 +231,7 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=20, help="on the sample")
     parser.add_argument("--heavy-sessions", type=int, default=5, help="on MovieLens 1M")
     parser.add_argument("--visits", type=int, default=8, help="pages a session opens")
-    parser.add_argument("--pause", type=float, default=4.0, help="seconds between clicks, about")
+    parser.add_argument("--pause", type=float, default=10.0, help="seconds between clicks, about")
     arguments = parser.parse_args()
     if arguments.ml1m is not None and not arguments.ml1m.exists():
         parser.error(f"there is no {arguments.ml1m}")

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tracemalloc
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +21,8 @@ from making import random_table, ratings_of
 from reader_files import text_file
 
 from explorer import own_file
-from gmc_core import wide_reader
-from gmc_core.errors import DataError
+from gmc_core import downloads, wide_reader
+from gmc_core.errors import DataError, FetchError
 from gmc_core.noise_files import load_noise
 from gmc_core.readers import DelimitedOptions, load, preview, read_pairs, source
 from gmc_core.signals import Layout
@@ -246,3 +246,41 @@ def test_halves_of_characters_are_no_text(tmp_path):
 def test_ratings_too_large_to_compute_with_are_refused(tmp_path, value):
     with pytest.raises(DataError, match="line 2.*larger than 1e\\+15"):
         load(text_file(tmp_path, f"1,2,3\n1,3,{value}\n"))
+
+
+# Downloads --------------------------------------------------------------------------
+
+
+class Endless:
+    """A server that sends without end, and says so or not."""
+
+    is_redirect = False
+
+    def __init__(self, told: str | None) -> None:
+        self.headers = {} if told is None else {"content-length": told}
+        self.sent = 0
+
+    def __enter__(self) -> Endless:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def raise_for_status(self) -> None:
+        pass
+
+    def iter_content(self, size: int) -> Iterator[bytes]:
+        while True:
+            self.sent += size
+            yield b"x" * size
+
+
+@pytest.mark.parametrize("told", [None, "10", "9" * 15, "many", "-1"])
+def test_a_download_without_end_ends(tmp_path, monkeypatch, told):
+    server = Endless(told)
+    monkeypatch.setattr("requests.get", lambda *_, **__: server)
+    monkeypatch.setattr(downloads, "MAX_BYTES", 3_000_000)
+    with pytest.raises(FetchError):
+        downloads.download(["https://127.0.0.1/x.zip"], tmp_path, "x.zip", "md5:0")
+    assert server.sent < 4_000_000
+    assert list(tmp_path.iterdir()) == []

@@ -263,3 +263,44 @@ def test_a_saved_model_answers_as_the_fitted_one(capsys, tmp_path):
     lines = (tmp_path / "out.csv").read_text().splitlines()
     assert lines[2] == "1,999,,unknown item"
     assert float(lines[1].split(",")[2]) == pytest.approx(model.predict([1], [2]).values[0], 1e-5)
+
+
+# Settings that would be ignored, and results that would be half a file ---------------
+
+
+def test_repetitions_of_nothing_drawn_are_refused(capsys, tmp_path):
+    path = write(tmp_path / "r.csv", CELLS)
+    options = ("--data", path, "--protocol", "none", "--repetitions", "3")
+    assert "nothing is drawn" in refused(capsys, "fit", *options)
+
+
+def test_another_epsilon_does_not_compare_with_the_paper(capsys, tmp_path):
+    path = write_ratings(tmp_path / "r.csv", users=80, items=60)
+    code, out, err = run(
+        capsys, "reproduce", "--table", "2", "--data", path, "--repetitions", "1",
+        "--epsilon", "0.7",
+    )  # fmt: skip
+    assert code == 0
+    assert "the paper's ε is 0.3, that of these runs 0.7" in out
+    assert "within three standard errors" not in out
+
+
+def test_predictions_that_fail_leave_the_old_file(capsys, tmp_path, monkeypatch):
+    path = write(tmp_path / "r.csv", CELLS)
+    options = ("--protocol", "none", "--min-user-ratings", "2", "--model-out", tmp_path / "m.npz")
+    assert run(capsys, "fit", "--data", path, *options)[0] == 0
+    write(tmp_path / "pairs.csv", [(1, 2), (1, 4)], "user,item")
+    out = tmp_path / "out.csv"
+    out.write_text("old")
+
+    def full(value: float) -> str:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("gmc_core.table_files.number_text", full)
+    line = refused(
+        capsys, "predict", "--model", tmp_path / "m.npz", "--pairs", tmp_path / "pairs.csv",
+        "--out", out,
+    )  # fmt: skip
+    assert "No space left" in line
+    assert out.read_text() == "old"
+    assert not list(tmp_path.glob(".out.csv*"))

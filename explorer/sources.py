@@ -23,7 +23,7 @@ from gmc_core import datasets
 from gmc_core.downloads import cache_folder
 from gmc_core.errors import DataError
 from gmc_core.readers import DelimitedOptions, Loaded
-from gmc_core.store.places import disk_bytes
+from gmc_core.store.places import disk_bytes, write_atomically
 
 OWN = "own-"
 UPLOAD_LIMIT_MB = 100
@@ -125,9 +125,7 @@ def register(path: str | Path, reading: dict[str, Any] | None = None) -> str:
     entry = {"path": str(place), "name": place.name, "reading": reading}
     text = json.dumps(entry, sort_keys=True)
     token = OWN + hashlib.sha256(text.encode()).hexdigest()[:12]
-    folder = uploads_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{token}.json").write_text(text, encoding="utf-8")
+    write_atomically(uploads_folder() / f"{token}.json", lambda file: file.write(text.encode()))
     return token
 
 
@@ -186,10 +184,12 @@ def _cached(name: str) -> Path:
 
 def _entry(data: str) -> dict[str, Any]:
     file = uploads_folder() / f"{data}.json"
-    if not re.fullmatch(r"own-[0-9a-f]{12}", data) or not file.is_file():
-        raise DataError(
-            "This link names a file that this machine does not know. Choose the data again on "
-            "the Data page."
-        )
-    entry: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return entry
+    if re.fullmatch(r"own-[0-9a-f]{12}", data):
+        with suppress(OSError, ValueError):
+            entry: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+            if {"path", "name", "reading"} <= set(entry):
+                return entry
+    raise DataError(
+        "This link names a file that this machine does not know. Choose the data again on "
+        "the Data page."
+    )

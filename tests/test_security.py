@@ -88,6 +88,16 @@ def test_a_token_is_no_path(token):
         sources.location(token)
 
 
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"path": "/x"}', "\xff"])
+def test_a_damaged_token_is_an_unknown_one(tmp_path, content):
+    (tmp_path / "r.csv").write_text("1,2,3\n")
+    token = sources.register(tmp_path / "r.csv")
+    assert sources.location(token)[0] == str(tmp_path / "r.csv")
+    (uploads_folder() / f"{token}.json").write_text(content, encoding="latin-1")
+    with pytest.raises(DataError, match="does not know"):
+        sources.location(token)
+
+
 @pytest.mark.parametrize("identity", ["../x", "a/b", "..", "", "a\0", "runs.db"])
 def test_the_id_of_a_run_is_no_path(tmp_path, identity):
     with Store(tmp_path / "store") as store, pytest.raises(StoreError):

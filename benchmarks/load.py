@@ -2,23 +2,22 @@
 
     python -m benchmarks.load [--ml1m ml-1m.zip] [--sessions 20] [--visits 8] [--pause 10]
 
-It starts the dashboard on a home of its own with a fitted model, and browser sessions, each
-with a context (cookies, cache) of its own in one Chromium. After one visitor who goes through
-all pages and so warms the server, all begin at once; each goes through the pages by their
-links, in an order of its own, and looks at each for a random time around ``--pause`` seconds.
-With ``--ml1m`` it is done again with the model of MovieLens 1M and ``--heavy-sessions``
-sessions. What is told:
+It starts the dashboard on a home of its own with a fitted model, and sessions that speak to it
+as a browser does, each over a connection of its own. After one visitor who goes through all
+pages and so warms the server, all begin at once; each goes through the pages in an order of its
+own, and looks at each for a random time around ``--pause`` seconds. With ``--ml1m`` it is done
+again with the model of MovieLens 1M and ``--heavy-sessions`` sessions. What is told:
 
-- the answer: from the click on a page's link until that page's heading is there and its script
-  has ended; the median over all clicks, and the highest median of any session;
+- the answer: from asking for a page until all of it was sent and its script has ended; the
+  median over all, and each session's median;
 - the server's processor time for a page;
 - what failed: sessions that did not get through, pages that showed an error, and what the
   server wrote of exceptions;
 - the memory of the server's process: before the first visitor, at its highest, at the end.
 
-The browser works on the same cores as the server, so the times are what one machine does with
-both, more than a server alone would take. Run it on an idle machine. The exit code is 1 if
-something failed.
+Nothing is drawn, as visitors draw on machines of their own; ``--browsers`` takes contexts of one
+Chromium instead, which draw on this machine's cores beside the server. Run it on an idle
+machine. The exit code is 1 if something failed.
 """
 
 from __future__ import annotations
@@ -38,6 +37,8 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from benchmarks.dashboard import HEADER, ITERATIONS, Figure
 from explorer.screenshots import READY_MS, RUNNING, SIZE, TITLE
@@ -65,6 +66,12 @@ class Outcome:
     medians: list[float] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     cpu_seconds: float = float("nan")
+
+    def spent(self, server: Memory, before: float, sessions: int) -> None:
+        """Note the server's processor time for a page, first pages included."""
+        if server.alive:
+            pages = max(len(self.answers) + sessions, 1)
+            self.cpu_seconds = (server.cpu_seconds() - before) / pages
 
 
 class Memory:
@@ -122,7 +129,7 @@ async def visit(page: Any, name: str) -> float:
     return time.perf_counter() - began
 
 
-async def session(
+async def browser_session(
     browser: Any,
     url: str,
     run: str,
@@ -160,10 +167,88 @@ async def session(
         outcome.medians.append(statistics.median(answers))
 
 
+async def ask(socket: Any, name: str, query: str) -> tuple[float, list[str]]:
+    """Ask for a page; seconds until its script has ended, and the errors that it shows."""
+    message = BackMsg()
+    message.rerun_script.page_name = name.lower()
+    message.rerun_script.query_string = query
+    began = time.perf_counter()
+    await socket.send(message.SerializeToString())
+    errors, heading = [], ""
+    while True:
+        answer = ForwardMsg()
+        answer.ParseFromString(await asyncio.wait_for(socket.recv(), READY_MS / 1000))
+        kind = answer.WhichOneof("type")
+        element = answer.delta.new_element
+        if kind == "delta" and element.WhichOneof("type") == "exception":
+            errors.append(element.exception.message)
+        if kind == "delta" and element.heading.tag == "h1":
+            heading = element.heading.body
+        if kind == "delta" and element.alert.format == element.alert.ERROR:
+            errors.append(element.alert.body)
+        if kind == "script_finished" and answer.script_finished == answer.FINISHED_SUCCESSFULLY:
+            took = time.perf_counter() - began
+            if name and heading != name:
+                errors.append(f"the page's heading is {heading!r}")
+            return took, errors
+
+
+async def session(
+    url: str,
+    run: str,
+    number: int,
+    visits: int,
+    pause: float,
+    outcome: Outcome,
+    order: Sequence[str] = (),
+) -> None:
+    """One visitor without a browser; ``order`` of the pages, random without."""
+    from websockets.asyncio.client import connect
+
+    rng = random.Random(number)
+    address, query = f"{url.replace('http', 'ws')}/_stcore/stream", f"run={run}"
+    answers: list[float] = []
+    try:
+        async with connect(
+            address,
+            subprotocols=["streamlit"],
+            origin=url,
+            max_size=None,
+            proxy=None,  # type: ignore[arg-type,list-item]
+        ) as socket:
+            await ask(socket, "", query)
+            before = ""
+            for step in range(visits):
+                await asyncio.sleep(pause * rng.uniform(0.5, 1.5))
+                others = [name for name in PAGES if name != before]
+                before = order[step] if order else rng.choice(others)
+                took, errors = await ask(socket, before, query)
+                answers.append(took)
+                outcome.failures += [f"session {number}, {before}: {text[:120]}" for text in errors]
+    except Exception as error:  # a visitor who does not get through is a result, not an end
+        outcome.failures.append(f"session {number}: {type(error).__name__} {error}")
+    outcome.answers += answers
+    if answers:
+        outcome.medians.append(statistics.median(answers))
+
+
 async def crowd(
     url: str, run: str, sessions: int, visits: int, pause: float, server: Memory
 ) -> Outcome:
-    """All visitors at once."""
+    """All visitors at once, without browsers."""
+    outcome = Outcome()
+    await session(url, run, -1, len(PAGES), 0.0, outcome, PAGES)
+    outcome = Outcome(failures=outcome.failures)
+    before = server.cpu_seconds()
+    await asyncio.gather(*(session(url, run, k, visits, pause, outcome) for k in range(sessions)))
+    outcome.spent(server, before, sessions)
+    return outcome
+
+
+async def browser_crowd(
+    url: str, run: str, sessions: int, visits: int, pause: float, server: Memory
+) -> Outcome:
+    """All visitors at once, each in a context of one Chromium."""
     from playwright.async_api import async_playwright
 
     outcome = Outcome()
@@ -172,14 +257,15 @@ async def crowd(
             executable_path=str(CHROMIUM) if CHROMIUM.exists() else None,
             args=list(CHROMIUM_ARGUMENTS),
         )
-        await session(browser, url, run, -1, len(PAGES), 0.0, Outcome(), PAGES)
+        await browser_session(browser, url, run, -1, len(PAGES), 0.0, Outcome(), PAGES)
         before = server.cpu_seconds()
         await asyncio.gather(
-            *(session(browser, url, run, k, visits, pause, outcome) for k in range(sessions))
+            *(
+                browser_session(browser, url, run, k, visits, pause, outcome)
+                for k in range(sessions)
+            )
         )
-        if server.alive:
-            spent = server.cpu_seconds() - before
-            outcome.cpu_seconds = spent / max(len(outcome.answers) + sessions, 1)
+        outcome.spent(server, before, sessions)
         await browser.close()
     return outcome
 
@@ -198,13 +284,14 @@ def dashboard(data: str, folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def measure(
-    name: str, data: str, sessions: int, visits: int, pause: float
+    name: str, data: str, sessions: int, visits: int, pause: float, browsers: bool
 ) -> tuple[list[Figure], list[str]]:
     """Figures of one crowd, and what failed."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         with dashboard(data, place) as (url, run), Memory() as memory:
-            outcome = asyncio.run(crowd(url, run, sessions, visits, pause, memory))
+            visitors = browser_crowd if browsers else crowd
+            outcome = asyncio.run(visitors(url, run, sessions, visits, pause, memory))
             if not memory.alive:
                 outcome.failures.append("the server has ended")
         log = (place / "home" / "server.log").read_text(errors="replace")
@@ -232,6 +319,7 @@ def main() -> None:
     parser.add_argument("--heavy-sessions", type=int, default=5, help="on MovieLens 1M")
     parser.add_argument("--visits", type=int, default=8, help="pages a session opens")
     parser.add_argument("--pause", type=float, default=10.0, help="seconds between clicks, about")
+    parser.add_argument("--browsers", action="store_true", help="contexts of one Chromium")
     arguments = parser.parse_args()
     if arguments.ml1m is not None and not arguments.ml1m.exists():
         parser.error(f"there is no {arguments.ml1m}")
@@ -241,7 +329,9 @@ def main() -> None:
     failures = []
     print(HEADER, flush=True)
     for name, data, sessions in crowds:
-        figures, failed = measure(name, data, sessions, arguments.visits, arguments.pause)
+        figures, failed = measure(
+            name, data, sessions, arguments.visits, arguments.pause, arguments.browsers
+        )
         for figure in figures:
             print(figure.line(), flush=True)
         failures += failed

@@ -13,7 +13,7 @@ from browser.pace import held
 from browser.steps import PATIENCE_MS, button, download, run_of
 from explorer.screenshots import open_page, settle
 
-ITERATIONS = 60
+ITERATIONS = 20
 LOOKS = 3
 CHARTS = ".js-plotly-plot"
 MAIN = "[data-testid=stMain]"

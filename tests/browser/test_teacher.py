@@ -20,7 +20,7 @@ from browser.steps import (
 )
 from explorer.screenshots import open_page, settle
 
-ITERATIONS = 40
+ITERATIONS = 15
 
 
 @pytest.mark.timeout(600)

@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from explorer.screenshots import READY_MS, RUNNING, SIZE, TITLE, open_page, settle
-from explorer.serving import CHROMIUM, CHROMIUM_ARGUMENTS, ROOT, serve
+from explorer.serving import ROOT, launch_options, serve
 from gmc_core.experiment import ExperimentConfig
 from gmc_core.model import GaussianModel
 from gmc_core.settings import FitSettings
@@ -86,10 +86,7 @@ def chromium() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=str(CHROMIUM) if CHROMIUM.exists() else None,
-            args=list(CHROMIUM_ARGUMENTS),
-        )
+        browser = playwright.chromium.launch(**launch_options())
         yield browser
         browser.close()
 

@@ -33,7 +33,6 @@ for _name in ("GMC_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM
 
 import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
-import scipy.stats  # noqa: E402
 from sklearn.experimental import enable_iterative_imputer  # noqa: E402, F401
 from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
@@ -41,6 +40,7 @@ from sklearn.preprocessing import StandardScaler  # noqa: E402
 
 from gmc_core import sample  # noqa: E402
 from gmc_core.imputer import GaussianImputer  # noqa: E402
+from gmc_core.metrics import paired_difference  # noqa: E402
 
 REFERENCE = "IterativeImputer"
 METHODS: dict[str, Callable[[], Any]] = {
@@ -132,12 +132,6 @@ def measure(table: np.ndarray, methods: list[str], draws: int) -> dict[str, dict
     return result
 
 
-def interval(differences: np.ndarray) -> tuple[float, float]:
-    """Mean of paired differences, and half the width of its 95 % interval."""
-    error = differences.std(ddof=1) / np.sqrt(len(differences))
-    return float(differences.mean()), float(scipy.stats.t.ppf(0.975, len(differences) - 1) * error)
-
-
 def report(name: str, table: np.ndarray, result: dict[str, dict[str, Any]]) -> str:
     """A Markdown table of one data set."""
     missing = np.isnan(table).mean()
@@ -149,9 +143,10 @@ def report(name: str, table: np.ndarray, result: dict[str, dict[str, Any]]) -> s
     reference = result[REFERENCE]
     base = float(np.median(reference["seconds"]))
     for method, row in result.items():
-        middle, half = interval(np.array(row["rmse"]) - np.array(reference["rmse"]))
+        found = paired_difference(row["rmse"], reference["rmse"])
         seconds = float(np.median(row["seconds"]))
-        apart = "" if method == REFERENCE else f"{middle:+.4f} ± {half:.4f}"
+        half = found.high - found.mean
+        apart = "" if method == REFERENCE else f"{found.mean:+.4f} ± {half:.4f}"
         lines.append(
             f"| {method} | {np.mean(row['rmse']):.4f} | {apart} | {seconds:.3f} "
             f"| {seconds / base:.2f} |"

@@ -42,7 +42,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from benchmarks.dashboard import HEADER, ITERATIONS, Figure
 from explorer.screenshots import READY_MS, RUNNING, SIZE, TITLE
-from explorer.serving import CHROMIUM, CHROMIUM_ARGUMENTS, serve
+from explorer.serving import launch_options, serve
 from gmc_core.experiment import ExperimentConfig
 from gmc_core.settings import FitSettings
 from gmc_core.store import Store
@@ -253,10 +253,7 @@ async def browser_crowd(
 
     outcome = Outcome()
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path=str(CHROMIUM) if CHROMIUM.exists() else None,
-            args=list(CHROMIUM_ARGUMENTS),
-        )
+        browser = await playwright.chromium.launch(**launch_options())
         await browser_session(browser, url, run, -1, len(PAGES), 0.0, Outcome(), PAGES)
         before = server.cpu_seconds()
         await asyncio.gather(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from explorer.components import PAGES as FOLDER
-from explorer.serving import CHROMIUM, CHROMIUM_ARGUMENTS, serve
+from explorer.serving import launch_options, serve
 from gmc_core.experiment import ExperimentConfig
 from gmc_core.filters import Filter
 from gmc_core.settings import FitSettings
@@ -148,10 +148,7 @@ def take(
     target.mkdir(parents=True, exist_ok=True)
     saved = []
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=str(CHROMIUM) if CHROMIUM.exists() else None,
-            args=list(CHROMIUM_ARGUMENTS),
-        )
+        browser = playwright.chromium.launch(**launch_options())
         for picture in pictures:
             theme: Any = picture.theme
             size: Any = {**SIZE, "height": picture.height}

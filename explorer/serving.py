@@ -12,6 +12,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 CHROMIUM = Path("/usr/bin/chromium")
@@ -25,6 +26,14 @@ CHROMIUM_ARGUMENTS = (
 START_SECONDS = 120
 START_ATTEMPTS = 3
 TAKEN = "not available"  # what Streamlit says of a port in use
+
+
+def launch_options() -> dict[str, Any]:
+    """For Playwright's ``chromium.launch``: the system's Chromium if there is one, else its own."""
+    return {
+        "executable_path": str(CHROMIUM) if CHROMIUM.exists() else None,
+        "args": list(CHROMIUM_ARGUMENTS),
+    }
 
 
 @contextmanager

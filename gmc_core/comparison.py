@@ -14,13 +14,12 @@ includes what another draw of training ratings does; with few splits it is wide.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 from gmc_core.comparators.measure import Outcome, run_method
 from gmc_core.comparators.method import Method
@@ -54,10 +53,7 @@ class Difference:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {
-            "ratings": _interval(self.ratings),
-            "splits": None if self.splits is None else _interval(self.splits),
-        }
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -220,9 +216,7 @@ def rmse_difference(squares_a: npt.ArrayLike, squares_b: npt.ArrayLike) -> Paire
         square / (2 * root) if root > 0 else square for square, root in ((a, root_a), (b, root_b))
     ]
     linear = paired_difference(*parts)
-    reach = float(stats.t.ppf(0.975, linear.n - 1)) * linear.se
-    mean = root_a - root_b
-    return PairedDifference(linear.n, mean, linear.se, mean - reach, mean + reach)
+    return PairedDifference.around(root_a - root_b, linear.se, linear.n)
 
 
 @dataclass(frozen=True)
@@ -331,13 +325,3 @@ def _one(step: Step, truth: Truth, files: ResultFiles | None, team: Team) -> Ste
     if files is not None:
         files.keep_outcome(step.method, truth, outcome)
     return replace(step, outcome=outcome)
-
-
-def _interval(difference: PairedDifference) -> dict[str, Any]:
-    return {
-        "n": difference.n,
-        "mean": difference.mean,
-        "se": difference.se,
-        "low": difference.low,
-        "high": difference.high,
-    }

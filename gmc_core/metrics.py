@@ -73,6 +73,12 @@ class PairedDifference:
     low: float
     high: float
 
+    @classmethod
+    def around(cls, mean: float, se: float, n: int) -> PairedDifference:
+        """A mean with the interval that its standard error gives it."""
+        reach = float(stats.t.ppf(0.975, n - 1)) * se
+        return cls(n, mean, se, mean - reach, mean + reach)
+
     @property
     def resolved(self) -> bool:
         """Whether the interval leaves out 0: the data tell which is better."""
@@ -204,8 +210,16 @@ def paired_difference(errors_a: npt.ArrayLike, errors_b: npt.ArrayLike) -> Paire
     difference = a - b
     _require_finite(difference, "errors")
     mean, se = float(difference.mean()), float(difference.std(ddof=1) / np.sqrt(n))
-    reach = float(stats.t.ppf(0.975, n - 1)) * se
-    return PairedDifference(n, mean, se, mean - reach, mean + reach)
+    return PairedDifference.around(mean, se, n)
+
+
+def mean_with_interval(values: npt.ArrayLike) -> PairedDifference:
+    """The mean of n values with its interval: their paired difference to 0.
+
+    Raises what :func:`paired_difference` raises.
+    """
+    own = np.asarray(values, dtype=np.float64)
+    return paired_difference(own, np.zeros_like(own))
 
 
 def _checked(

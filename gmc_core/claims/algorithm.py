@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 import numpy as np
-from scipy import stats
 
 from gmc_core.claims.results import NotMeasured, Results
 from gmc_core.claims.verdict import Line, Verdict, Word, at_most
+from gmc_core.metrics import mean_with_interval
 
 # A rise that rounding could have turned into a fall counts as none.
 ROUNDING = 1e-9
@@ -133,31 +133,22 @@ def m_step(results: Results) -> Verdict:
     """Does the M-step take at most a tenth of an iteration?"""
     curves = results.need("paper").records
     # The first iteration starts from a sparse table, and may be slowed by loading code.
-    shares = np.array(
-        [
-            record.m_seconds / (record.m_seconds + record.e_seconds)
-            for curve in curves
-            for record in curve[1:]
-            if record.m_seconds + record.e_seconds > 0
-        ]
-    )
-    if len(shares) < 2:
+    percents = [
+        100 * record.m_seconds / (record.m_seconds + record.e_seconds)
+        for curve in curves
+        for record in curve[1:]
+        if record.m_seconds + record.e_seconds > 0
+    ]
+    if len(percents) < 2:
         raise NotMeasured("There are fewer than two timed iterations.")
-    reach = float(stats.t.ppf(0.975, len(shares) - 1) * shares.std(ddof=1) / np.sqrt(len(shares)))
-    mean = float(shares.mean())
-    line = Line(
-        "M-step's share of an iteration's time",
-        100 * mean,
-        100 * (mean - reach),
-        100 * (mean + reach),
-        "%",
-    )
+    share = mean_with_interval(percents)
+    line = Line("M-step's share of an iteration's time", share.mean, share.low, share.high, "%")
     counts = results.subject.user_counts.astype(np.float64)
     items = len(results.subject.item_counts)
     ratio = len(counts) * items**2 / float((counts**3).sum() / 3)
     return Verdict(
         at_most(line, 100 * NEGLIGIBLE),
-        f"The M-step takes {100 * mean:.0f} % of an iteration here, over {len(shares)} iterations "
+        f"The M-step takes {share.mean:.0f} % of an iteration here, over {share.n} iterations "
         f"(negligible: {100 * NEGLIGIBLE:g} %). By the paper's own counts M N² is {ratio:.2g} "
         "times Σ N_i³/3.",
         unit="%",

@@ -6,7 +6,7 @@ import numpy as np
 
 from gmc_core.claims.results import NotMeasured, Results
 from gmc_core.claims.verdict import Line, Verdict, Word, all_of, at_most, number, within
-from gmc_core.metrics import PairedDifference, paired_difference
+from gmc_core.metrics import PairedDifference, mean_with_interval
 from gmc_core.models import MODELS
 from gmc_core.published import TABLES, PublishedTable
 from gmc_core.reproduction import paper_nmae
@@ -166,7 +166,7 @@ def _cost_ratio(results: Results, name: str, label: str) -> Line:
         raise NotMeasured("The comparison has no times.")
     if len(logs) < 2:
         return Line(label, float(np.exp(logs[0])), unit="times")
-    found = paired_difference(logs, np.zeros(len(logs)))
+    found = mean_with_interval(logs)
     mean, low, high = np.exp([found.mean, found.low, found.high])
     return Line(label, float(mean), float(low), float(high), "times")
 
@@ -190,10 +190,9 @@ def _best(table: PublishedTable, protocol: str) -> float | None:
 
 
 def _nmae(results: Results, name: str) -> tuple[PairedDifference, int]:
-    """Mean error over all held-out ratings, as a difference to 0, and the splits."""
+    """Mean error over all held-out ratings, and the splits."""
     parts = [results.errors(pair[0]) for pair in results.pairs(name)]
-    errors = np.concatenate(parts)
-    return paired_difference(errors, np.zeros(len(errors))), len(parts)
+    return mean_with_interval(np.concatenate(parts)), len(parts)
 
 
 def _minus(label: str, mean: PairedDifference, constant: float) -> Line:

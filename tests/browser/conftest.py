@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from explorer.serving import CHROMIUM, CHROMIUM_ARGUMENTS, serve
+from explorer.serving import launch_options, serve
 
 playwright_api = pytest.importorskip("playwright.sync_api")
 
@@ -72,10 +72,7 @@ def browser() -> Iterator[object]:
     """Debian's Chromium if it is there, else Playwright's own."""
     with playwright_api.sync_playwright() as playwright:
         try:
-            found = playwright.chromium.launch(
-                executable_path=str(CHROMIUM) if CHROMIUM.exists() else None,
-                args=list(CHROMIUM_ARGUMENTS),
-            )
+            found = playwright.chromium.launch(**launch_options())
         except playwright_api.Error as error:
             pytest.skip(f"no Chromium: {str(error).splitlines()[0]}")
         yield found

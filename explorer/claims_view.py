@@ -26,7 +26,7 @@ from gmc_core.claims.report import (
     summary_sentence,
 )
 from gmc_core.claims.results import Results
-from gmc_core.claims.verdict import Line, number
+from gmc_core.claims.verdict import Line, interval_text, number
 
 POLL_SECONDS = 2.0
 _WANTED = "claims.wanted"  # the data whose comparison shall follow the runs
@@ -268,13 +268,10 @@ def _claim(claim: Claim, verdict: Verdict) -> None:
 
 
 def _cells(line: Line) -> dict[str, str]:
-    interval = ""
-    if line.low is not None and line.high is not None:
-        interval = f"[{number(line.low, line.unit)}, {number(line.high, line.unit)}]"
     return {
         "Figure": escape(line.label),
         "Value": escape(f"{number(line.value, line.unit)} {line.unit}"),
-        "95 % interval": escape(interval),
+        "95 % interval": escape(interval_text(line.low, line.high, line.unit)),
     }
 
 

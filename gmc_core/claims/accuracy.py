@@ -30,16 +30,16 @@ def convergence(results: Results) -> Verdict:
     mean = np.mean([course for course in courses if len(course) == 2 * PAPER_ITERATIONS], axis=0)
     best = int(np.argmin(mean)) + 1
     moved = float(np.mean([curve[PAPER_ITERATIONS - 1].covariance_change or 0 for curve in curves]))
-    return Verdict(
+    return Verdict.by(
+        line,
         within(line),
         f"From iteration {PAPER_ITERATIONS} to {2 * PAPER_ITERATIONS} NMAE changes by "
         f"{line.value:+.4f}; it is lowest at iteration {best} ({mean[best - 1]:.4f}, and "
         f"{mean[PAPER_ITERATIONS - 1]:.4f} at {PAPER_ITERATIONS}). Iteration {PAPER_ITERATIONS} "
         f"still moves Σ by {100 * moved:.2g} %.",
-        value=line.value, low=line.low, high=line.high,
-        lines=(line,),
-        runs=results.ids("paper", "longer"),
-    )  # fmt: skip
+        (line,),
+        results.ids("paper", "longer"),
+    )
 
 
 def epsilon(results: Results) -> Verdict:
@@ -75,13 +75,8 @@ def _same(results: Results, lines: list[Line], names: Iterable[str], what: str) 
         "does not hold": f"{what[0].upper()}{what[1:]} do not both stay within the margin",
         "not resolved": f"Whether {what} stay within the margin is not resolved",
     }[word]
-    return Verdict(
-        word,
-        f"{told}: {_listed(lines)}.",
-        value=deciding.value, low=deciding.low, high=deciding.high,
-        lines=tuple(lines),
-        runs=results.ids("paper", *names),
-    )  # fmt: skip
+    ids = results.ids("paper", *names)
+    return Verdict.by(deciding, word, f"{told}: {_listed(lines)}.", lines, ids)
 
 
 def signals(results: Results) -> Verdict:
@@ -110,13 +105,8 @@ def signals(results: Results) -> Verdict:
         "does not hold": "Rows are not better than every other choice",
         "not resolved": "Whether rows are better than every other choice is not resolved",
     }[word]
-    return Verdict(
-        word,
-        f"{told}: {_listed(lines)}.{more}",
-        value=closest.value, low=closest.low, high=closest.high,
-        lines=tuple(lines),
-        runs=results.ids("paper", *names),
-    )  # fmt: skip
+    ids = results.ids("paper", *names)
+    return Verdict.by(closest, word, f"{told}: {_listed(lines)}.{more}", lines, ids)
 
 
 def _signal_name(name: str) -> str:
@@ -166,13 +156,8 @@ def _no_gain(
     if word == "does not hold":
         largest = max(lines, key=lambda line: line.interval[0])
     told = {"holds": holds, "does not hold": fails, "not resolved": open_}[word]
-    return Verdict(
-        word,
-        f"{told}: {_listed(lines)}.",
-        value=largest.value, low=largest.low, high=largest.high,
-        lines=tuple(lines),
-        runs=results.ids("paper", *names),
-    )  # fmt: skip
+    ids = results.ids("paper", *names)
+    return Verdict.by(largest, word, f"{told}: {_listed(lines)}.", lines, ids)
 
 
 def projection(results: Results) -> Verdict:
@@ -192,14 +177,14 @@ def projection(results: Results) -> Verdict:
         paired_difference(projected, clipped / scale.nmae_divisor),
     )
     word = {"holds": "does not hold", "does not hold": "holds"}.get(above(line), "not resolved")
-    return Verdict(
+    return Verdict.by(
+        line,
         word,  # type: ignore[arg-type]
         f"Projection to the scale ({scale}) takes NMAE from {raw.mean():.4f} to "
         f"{projected.mean():.4f}; against clipping alone the difference is {only.value:+.4f}.",
-        value=line.value, low=line.low, high=line.high,
-        lines=(line, only),
-        runs=results.ids("paper"),
-    )  # fmt: skip
+        (line, only),
+        results.ids("paper"),
+    )
 
 
 def optimality(results: Results) -> Verdict:
@@ -231,15 +216,15 @@ def optimality(results: Results) -> Verdict:
         "margin, so on these ratings the E-step's estimate is not the best",
         "not resolved": "Whether a straight line through the predictions is better is not resolved",
     }[word]
-    return Verdict(
+    return Verdict.by(
+        deciding,
         word,
         f"{told}: {_listed(lines)} (÷ {divisor:.3g}; slope {squares[1]:.2f} for MSE, "
         f"{absolutes[1]:.2f} for MAE). Under the model's own assumptions, with (μ, Σ) known, the "
         "claim is a theorem: the posterior is Gaussian, so its mean is its median.",
-        value=deciding.value, low=deciding.low, high=deciding.high,
-        lines=lines,
-        runs=results.ids("paper"),
-    )  # fmt: skip
+        lines,
+        results.ids("paper"),
+    )
 
 
 def _recalibrated(held_out: list[HeldOut], fit: Fitter) -> tuple[Vector, float]:

@@ -146,16 +146,15 @@ def m_step(results: Results) -> Verdict:
     counts = results.subject.user_counts.astype(np.float64)
     items = len(results.subject.item_counts)
     ratio = len(counts) * items**2 / float((counts**3).sum() / 3)
-    return Verdict(
+    return Verdict.by(
+        line,
         at_most(line, 100 * NEGLIGIBLE),
         f"The M-step takes {share.mean:.0f} % of an iteration here, over {share.n} iterations "
         f"(negligible: {100 * NEGLIGIBLE:g} %). By the paper's own counts M N² is {ratio:.2g} "
         "times Σ N_i³/3.",
-        unit="%",
-        value=line.value, low=line.low, high=line.high,
-        lines=(line, Line("M N² ÷ (Σ N_i³/3)", ratio, unit="times")),
-        runs=results.ids("paper"),
-    )  # fmt: skip
+        (line, Line("M N² ÷ (Σ N_i³/3)", ratio, unit="times")),
+        results.ids("paper"),
+    )
 
 
 def memory(results: Results) -> Verdict:
@@ -191,13 +190,12 @@ def memory(results: Results) -> Verdict:
         more = "It holds the old and the new Σ, and the block in which the M-step sums."
     else:
         more = "So small a covariance is outweighed by the ratings' own arrays."
-    return Verdict(
+    return Verdict.by(
+        line,
         at_most(line, FEW_MATRICES),
         f"A fit in float64 takes {np.median(peaks) / 1e6:.3g} MB beyond the ratings at its peak, "
         f"{line.value:.2g} times the N² numbers of a covariance ({matrix / 1e6:.3g} MB; N = "
         f"{items:,}). {more}",
-        unit="times",
-        value=line.value, low=line.low, high=line.high,
-        lines=(line,),
+        (line,),
         comparison=results.comparison_id,
-    )  # fmt: skip
+    )

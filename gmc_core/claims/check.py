@@ -6,7 +6,6 @@ was stopped goes on, and several claims share one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -282,9 +281,5 @@ def _ended(
         state,
         message,
         tuple(tuple(curves[r]) for r in sorted(curves)),
-        tuple(_present(parts)) if state == "finished" else (),
+        tuple(part for part in parts if part is not None) if state == "finished" else (),
     )
-
-
-def _present(parts: Iterable) -> list:
-    return [part for part in parts if part is not None]

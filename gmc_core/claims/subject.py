@@ -15,7 +15,7 @@ from gmc_core.experiment import ExperimentConfig, Prepared, describe
 from gmc_core.published import PublishedTable
 from gmc_core.ratings import RatingScale
 from gmc_core.reproduction import table_for
-from gmc_core.settings import PAPER_ITERATIONS, FitSettings, paper_epsilon
+from gmc_core.settings import PAPER_EPSILON, PAPER_ITERATIONS, FitSettings, paper_epsilon
 from gmc_core.splits import default_counts
 
 # Held-out ratings that resolve a paired difference of the margin on whole-star scales.
@@ -106,7 +106,7 @@ class Subject:
         float32 except where the claim is about the numbers' precision: the objective's
         rise, and a covariance that is barely positive definite.
         """
-        scale, plain = self.scale, FitSettings(dtype="float32")
+        plain = FitSettings(dtype="float32")
 
         def config(repetitions: int = self.splits, **fit: Any) -> ExperimentConfig:
             return replace(self.base, repetitions=repetitions, fit=replace(plain, **fit))
@@ -130,7 +130,6 @@ class Subject:
             found[f"mixture {count}"] = config(model="mixture", components=count)
         if self.table is not None:
             found["strong"] = replace(config(self.table_strong), protocol="strong")
-        assert scale.high > scale.low
         return found
 
     def epsilons(self) -> dict[str, float]:
@@ -150,7 +149,7 @@ class Subject:
 
     def noises(self) -> dict[str, float]:
         """Noise variances to be neglected or not."""
-        unit = self.epsilon / 0.3
+        unit = self.epsilon / PAPER_EPSILON
         return {f"noise {value * unit:g}": value * unit for value in NOISES}
 
     def seconds(self) -> float:

@@ -32,15 +32,15 @@ def _reproduced(results: Results, protocol: str, name: str) -> Verdict:
     assert printed is not None
     mean, splits = _nmae(results, name)
     line = _minus(f"measured against printed, {protocol}", mean, printed)
-    return Verdict(
+    return Verdict.by(
+        line,
         within(line),
         f"{protocol.capitalize()} NMAE is {mean.mean:.4f} ± {mean.se:.4f} on {mean.n:,} held-out "
         f"ratings of {splits} splits, the paper prints {printed:.4f}. Its figure is taken as it "
         "is; from three repetitions it has an error of its own.",
-        value=line.value, low=line.low, high=line.high,
-        lines=(line,),
-        runs=results.ids(name),
-    )  # fmt: skip
+        (line,),
+        results.ids(name),
+    )
 
 
 def gap(results: Results) -> Verdict:
@@ -70,13 +70,13 @@ def gap(results: Results) -> Verdict:
     worst = max(lines, key=lambda line: line.interval[1])
     word = all_of(at_most(line) for line in lines)
     listed = ", ".join(f"{line.label} {line.value:+.4f}" for line in lines)
-    return Verdict(
+    return Verdict.by(
+        worst,
         word,
         f"{listed[0].upper()}{listed[1:]}. {told}",
-        value=worst.value, low=worst.low, high=worst.high,
-        lines=(*lines, *printed),
-        runs=results.ids("paper", "strong"),
-    )  # fmt: skip
+        (*lines, *printed),
+        results.ids("paper", "strong"),
+    )
 
 
 def filled(results: Results) -> Verdict:
@@ -136,16 +136,15 @@ def ballpark(results: Results) -> Verdict:
             ratios[row.name],
         )
     )  # fmt: skip
-    return Verdict(
+    return Verdict.by(
+        deciding,
         word,
         f"The best of {len(rivals)} other methods measured is {best.label}: the paper's NMAE is "
         f"{error.value:+.4f} from it ({at_most(error)}: same ballpark), its CPU time "
         f"{number(cost.value, cost.unit)} times as much ({cheaper}: lower cost).",
-        unit=deciding.unit,
-        value=deciding.value, low=deciding.low, high=deciding.high,
-        lines=(error, cost, *others),
+        (error, cost, *others),
         comparison=results.comparison_id,
-    )  # fmt: skip
+    )
 
 
 def _cost_ratio(results: Results, name: str, label: str) -> Line:

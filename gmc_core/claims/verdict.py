@@ -71,6 +71,23 @@ class Verdict:
     runs: tuple[str, ...] = ()
     comparison: str = ""
 
+    @classmethod
+    def by(
+        cls,
+        deciding: Line,
+        verdict: Word,
+        sentence: str,
+        lines: Iterable[Line],
+        runs: tuple[str, ...] = (),
+        comparison: str = "",
+    ) -> Verdict:
+        """A verdict that one of its ``lines`` has decided."""
+        low, high = deciding.low, deciding.high
+        return cls(
+            verdict, sentence, deciding.unit, deciding.value, low, high, tuple(lines), runs,
+            comparison,
+        )  # fmt: skip
+
     @property
     def figure(self) -> str:
         """The figure that decided, with its unit; "" without one."""
@@ -79,9 +96,7 @@ class Verdict:
     @property
     def interval(self) -> str:
         """The 95 % interval; "" without one."""
-        if self.low is None or self.high is None:
-            return ""
-        return f"[{number(self.low, self.unit)}, {number(self.high, self.unit)}]"
+        return interval_text(self.low, self.high, self.unit)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -101,6 +116,13 @@ def number(value: float, unit: str) -> str:
     if unit in COUNTED:
         return f"{value:g}"
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def interval_text(low: float | None, high: float | None, unit: str) -> str:
+    """An interval in its unit for people; "" without one."""
+    if low is None or high is None:
+        return ""
+    return f"[{number(low, unit)}, {number(high, unit)}]"
 
 
 # Rules ---------------------------------------------------------------------------------

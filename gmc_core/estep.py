@@ -94,34 +94,16 @@ def solve_systems(
     """Solve (Σ[o, o] + Σ_w[o, o]) a = values - μ[o] for all signals, heavy ones first."""
     covariance = gaussian.covariance
     dtype = covariance.dtype
-    systems = solve.Systems(
-        indptr=read_only(signals.indptr),
-        indices=read_only(signals.indices),
-        values=read_only(values),
-        mean=read_only(gaussian.mean),
-        noise=read_only(noise.array.astype(dtype)),
-        kind=noise.kind,
-        weights=np.zeros(len(values), dtype),
-        forms=np.zeros((signals.count, 2)),
-    )
+    systems = systems_of(signals, values, gaussian, noise)
     order = signals.heavy_first
     sizes = signals.sizes[order]
     largest = int(sizes[0]) if len(sizes) else 0
-
-    def check(failed: int) -> None:
-        if failed >= 0:
-            raise NumericalError(
-                f"The covariance of a signal with {int(signals.sizes[failed]):,} observations is "
-                "not positive definite in this precision. Raise ε, add noise, or compute in "
-                "float64."
-            )
-
     if isinstance(covariance, FactoredCovariance):
         factor, epsilon = read_only(covariance.factor), dtype.type(covariance.epsilon)
         rank = factor.shape[1]
 
         def factored(batch: npt.NDArray[np.int64], space: tuple[solve.Scratch, np.ndarray]) -> None:
-            check(solve.solve_factored(batch, systems, factor, epsilon, *space))
+            check_solved(solve.solve_factored(batch, systems, factor, epsilon, *space), signals)
 
         side = largest if noise.kind == FULL else min(largest, rank)
         team.run(
@@ -140,9 +122,10 @@ def solve_systems(
         def dense(piece: tuple[bool, npt.NDArray[np.int64]], space: solve.Scratch) -> None:
             in_lanes, batch = piece
             if in_lanes:
-                check(solve.solve_lanes(batch, systems, matrix, space.work, lanes))
+                failed = solve.solve_lanes(batch, systems, matrix, space.work, lanes)
             else:
-                check(solve.solve_large(batch, systems, matrix, space))
+                failed = solve.solve_large(batch, systems, matrix, space)
+            check_solved(failed, signals)
 
         team.run(
             dense,
@@ -151,6 +134,37 @@ def solve_systems(
                 max(largest**2 if split else 0, lanes * widest * (widest + 2)), dtype
             ),
         )
+    return estimates_of(systems)
+
+
+def systems_of(
+    signals: Signals, values: npt.NDArray[np.float64], gaussian: Gaussian, noise: Noise
+) -> solve.Systems:
+    """All systems K a = values - μ[o] as compiled code takes them, with room for the a."""
+    dtype = gaussian.covariance.dtype
+    return solve.Systems(
+        indptr=read_only(signals.indptr),
+        indices=read_only(signals.indices),
+        values=read_only(values),
+        mean=read_only(gaussian.mean),
+        noise=read_only(noise.array.astype(dtype)),
+        kind=noise.kind,
+        weights=np.zeros(len(values), dtype),
+        forms=np.zeros((signals.count, 2)),
+    )
+
+
+def check_solved(failed: int, signals: Signals) -> None:
+    """Raise NumericalError for the signal whose K was not positive definite (-1: none)."""
+    if failed >= 0:
+        raise NumericalError(
+            f"The covariance of a signal with {int(signals.sizes[failed]):,} observations is not "
+            "positive definite in this precision. Raise ε, add noise, or compute in float64."
+        )
+
+
+def estimates_of(systems: solve.Systems) -> Estimates:
+    """What solving has left in ``systems``."""
     forms = systems.forms
     return Estimates(systems.weights, forms[:, 0].copy(), forms[:, 1].copy())
 

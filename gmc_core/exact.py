@@ -30,7 +30,14 @@ from scipy.linalg import lapack
 from gmc_core.covariance import DenseCovariance
 from gmc_core.em import EmState, EmStep
 from gmc_core.errors import ConfigError, NumericalError
-from gmc_core.estep import Estimates, e_step, read_only
+from gmc_core.estep import (
+    Estimates,
+    check_solved,
+    e_step,
+    estimates_of,
+    read_only,
+    systems_of,
+)
 from gmc_core.gaussian import Gaussian
 from gmc_core.linalg import posterior, solve
 from gmc_core.linalg.threads import Team, spans
@@ -194,16 +201,7 @@ def exact_e_step(
         raise ConfigError("Exact EM needs Σ as a dense matrix.")
     matrix = read_only(covariance.matrix)
     dtype = covariance.dtype
-    systems = solve.Systems(
-        indptr=read_only(signals.indptr),
-        indices=read_only(signals.indices),
-        values=read_only(signals.values),
-        mean=read_only(gaussian.mean),
-        noise=read_only(noise.array.astype(dtype)),
-        kind=noise.kind,
-        weights=np.zeros(len(signals.values), dtype),
-        forms=np.zeros((signals.count, 2)),
-    )
+    systems = systems_of(signals, signals.values, gaussian, noise)
     sums = np.zeros_like(covariance.matrix)
     scale = dtype.type(1 / max(signals.count, 1))
     order = signals.heavy_first
@@ -219,12 +217,7 @@ def exact_e_step(
         def some(piece: tuple[int, int], space: solve.Scratch, batch=batch, places=places) -> None:  # type: ignore[no-untyped-def]
             of = slice(*piece)
             failed = posterior.invert(batch[of], places[of], systems, matrix, space, inverses)
-            if failed >= 0:
-                raise NumericalError(
-                    f"The covariance of a signal with {int(signals.sizes[failed]):,} observations "
-                    "is not positive definite in this precision. Raise ε, add noise, or compute "
-                    "in float64."
-                )
+            check_solved(failed, signals)
 
         def rows(span: tuple[int, int], _: None, batch=batch, places=places) -> None:  # type: ignore[no-untyped-def]
             posterior.add_rows(*span, batch, places, systems, inverses, scale, sums)
@@ -239,8 +232,7 @@ def exact_e_step(
         )
         team.run(rows, spans(len(sums), 64)[::-1], lambda: None)
         start = stop
-    forms = systems.forms
-    return Estimates(systems.weights, forms[:, 0].copy(), forms[:, 1].copy()), sums
+    return estimates_of(systems), sums
 
 
 def exact_m_step(

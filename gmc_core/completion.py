@@ -16,12 +16,11 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-import scipy.linalg
 from scipy import sparse
 
 from gmc_core.covariance import FactoredCovariance
-from gmc_core.errors import ConfigError, NumericalError
-from gmc_core.folding import fold_in
+from gmc_core.errors import ConfigError
+from gmc_core.folding import explained, fold_in
 from gmc_core.gaussian import Gaussian
 from gmc_core.linalg.threads import Team, spans
 from gmc_core.mixture import mixture_e_step
@@ -206,11 +205,14 @@ def _estimates(
             variance = opinion_variance(noise, model.settings)
             values = model.ordinal.decide(values.ravel(), variance).reshape(values.shape)
         return values, variances
-    shares = mixture_e_step(signals, model.mixture, noise, team).responsibilities
+    found = mixture_e_step(signals, model.mixture, noise, team)
+    shares = found.responsibilities.T[:, :, None]
     mean: Floats = np.zeros(())
     second: Floats = np.zeros(())
-    for share, component in zip(shares.T[:, :, None], model.mixture.components, strict=True):
-        values, variances = estimates(signals, component, noise, sd=sd, team=team, only=only)
+    for share, weights, component in zip(
+        shares, found.weights, model.mixture.components, strict=True
+    ):
+        values, variances = _moments(signals, weights, component, noise, sd, team, only)
         mean = mean + share * values
         if variances is not None:
             second = second + share * (variances + values**2)
@@ -233,6 +235,19 @@ def estimates(
     only : coordinates wanted; None for all. Shapes (signals, coordinates).
     """
     weights = fold_in(signals, gaussian, noise, team, ordinal)
+    return _moments(signals, weights, gaussian, noise, sd, team, only)
+
+
+def _moments(
+    signals: Signals,
+    weights: npt.NDArray[np.floating],
+    gaussian: Gaussian,
+    noise: Noise,
+    sd: bool,
+    team: Team,
+    only: npt.NDArray[np.int64] | None,
+) -> tuple[Floats, Floats | None]:
+    """The same from the weights a_i (nnz,) of an E-step."""
     matrix = sparse.csr_matrix(
         (weights, signals.indices, signals.indptr), shape=(signals.count, signals.dimension)
     )
@@ -254,32 +269,13 @@ def estimates(
         for signal in range(signals.count):
             rows = slice(signals.indptr[signal], signals.indptr[signal + 1])
             observed = signals.indices[rows]
-            variances[signal] = prior - _explained(gaussian, noise, observed, coordinates)
+            if len(observed):
+                cross = covariance.rows(observed)[:, coordinates].astype(np.float64)
+                variances[signal] = prior - explained(gaussian, noise, observed, cross)
+            else:
+                variances[signal] = prior
     np.maximum(variances, 0.0, out=variances)
     return values, variances + noise.variances(coordinates)
-
-
-def _explained(
-    gaussian: Gaussian,
-    noise: Noise,
-    observed: npt.NDArray[np.integer],
-    coordinates: npt.NDArray[np.int64],
-) -> Floats:
-    """Diagonal of Σ[:, o] (Σ[o, o] + Σ_w)⁻¹ Σ[o, :]: the variance that o explains."""
-    if not len(observed):
-        return np.zeros(len(coordinates))
-    covariance = gaussian.covariance
-    kernel = covariance.submatrix(observed, observed) + noise.submatrix(observed)
-    try:
-        factor = scipy.linalg.cholesky(kernel, lower=True)
-    except np.linalg.LinAlgError:
-        raise NumericalError(
-            "A signal's observations have a singular covariance under this model, so it has no "
-            "standard deviations; fit with a larger ε."
-        ) from None
-    cross = covariance.rows(observed)[:, coordinates].astype(np.float64)
-    whitened = scipy.linalg.solve_triangular(factor, cross, lower=True, overwrite_b=True)
-    return np.einsum("ij,ij->j", whitened, whitened)
 
 
 def _write_long(writer: TableWriter, users: list[object], names: list[str], block: Block) -> None:

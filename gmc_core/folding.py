@@ -1,11 +1,13 @@
-"""Folding in: the weights of signals under a model that is not changed by them."""
+"""Folding in: what signals say under a model that is not changed by them."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+import scipy.linalg
 
-from gmc_core.estep import e_step
+from gmc_core.errors import NumericalError
+from gmc_core.estep import e_step, solve_systems
 from gmc_core.gaussian import Gaussian
 from gmc_core.linalg.threads import Team
 from gmc_core.noise import Noise
@@ -40,6 +42,32 @@ def fold_in(
     for step in range(ROUNDS):
         if step:
             values = opinions.refine(values, weights)
-        filled = Signals(signals.layout, signals.indptr, signals.indices, values)
-        weights = e_step(filled, gaussian, noise, team).weights
+        weights = solve_systems(signals, values, gaussian, noise, team).weights
     return weights
+
+
+def explained(
+    gaussian: Gaussian,
+    noise: Noise,
+    observed: npt.NDArray[np.integer],
+    cross: npt.NDArray[np.float64],
+) -> npt.NDArray[np.float64]:
+    """(C,) diagonal of Σ[c, o] (Σ[o, o] + Σ_w)⁻¹ Σ[o, c]: the variance that o explains.
+
+    observed : (n,) coordinates o. cross : Σ[o, c] (n, C), overwritten.
+
+    Raises
+    ------
+    NumericalError
+        If the covariance of the observations is singular.
+    """
+    kernel = gaussian.covariance.submatrix(observed, observed) + noise.submatrix(observed)
+    try:
+        factor = scipy.linalg.cholesky(kernel, lower=True, overwrite_a=True)
+    except np.linalg.LinAlgError:
+        raise NumericalError(
+            "A signal's observations have a singular covariance under this model, so it has no "
+            "standard deviations; fit with a larger ε."
+        ) from None
+    whitened = scipy.linalg.solve_triangular(factor, cross, lower=True, overwrite_b=True)
+    return np.asarray(np.einsum("ij,ij->j", whitened, whitened))

@@ -15,13 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import scipy.linalg
 
 from gmc_core.auto import hold_out
-from gmc_core.errors import ConfigError, NumericalError
+from gmc_core.errors import ConfigError
 from gmc_core.estep import predict_pairs
 from gmc_core.fit import Fit
-from gmc_core.folding import fold_in
+from gmc_core.folding import explained, fold_in
 from gmc_core.gaussian import Gaussian
 from gmc_core.linalg.threads import Team
 from gmc_core.mixture import MixtureState
@@ -100,18 +99,9 @@ def pair_variances(
             continue
         signal = pair_signals[group[0]]
         observed = signals.indices[signals.indptr[signal] : signals.indptr[signal + 1]]
-        if not len(observed):
-            continue
-        kernel = covariance.submatrix(observed, observed) + noise.submatrix(observed)
-        try:
-            factor = scipy.linalg.cholesky(kernel, lower=True, overwrite_a=True)
-        except np.linalg.LinAlgError:
-            raise NumericalError(
-                "The covariance of a user's ratings is singular; fit with a larger ε."
-            ) from None
-        cross = covariance.submatrix(observed, pair_coordinates[group])
-        whitened = scipy.linalg.solve_triangular(factor, cross, lower=True)
-        result[group] -= np.einsum("ij,ij->j", whitened, whitened)
+        if len(observed):
+            cross = covariance.submatrix(observed, pair_coordinates[group])
+            result[group] -= explained(gaussian, noise, observed, cross)
     return np.maximum(result, 0.0)
 
 

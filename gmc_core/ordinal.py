@@ -89,10 +89,9 @@ class OrdinalScale:
             hardly does.
         """
         f = np.asarray(opinions, dtype=np.float64)
-        median = self.values[np.searchsorted(self.cuts, f)]
+        place = np.searchsorted(self.cuts, f)
+        median, gaps = self.values[place], np.diff(self.values)
         mean = self.probabilities(f, variance) @ self.values
-        place = np.searchsorted(self.values, median)
-        gaps = np.diff(self.values)
         below = np.concatenate([[np.inf], gaps])[place] * _NEAR
         above = np.concatenate([gaps, [np.inf]])[place] * _NEAR
         return np.clip(mean, median - below, median + above)

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gmc_core.cost import Cost, check_memory, estimate
+from gmc_core.covariance import DenseCovariance
 from gmc_core.em import EmState, EmStep, initial_state, map_em
 from gmc_core.errors import ConfigError, NumericalError
 from gmc_core.estep import predict_pairs
@@ -40,6 +41,7 @@ from gmc_core.noise import Noise
 from gmc_core.noise_files import load_noise
 from gmc_core.ordinal import Opinions, OrdinalScale
 from gmc_core.priors import genre_matrix, opinion_variance, prior_of
+from gmc_core.ratings import RatingScale
 from gmc_core.settings import FitSettings, paper_epsilon
 from gmc_core.signals import Layout, Signals
 from gmc_core.splits import Split
@@ -90,6 +92,10 @@ class IterationRecord:
         return cls(**values)
 
 
+class StateError(ConfigError):
+    """A stored state that is not of these ratings and settings."""
+
+
 class Fit:
     """A fit in progress; immutable inputs, one current state.
 
@@ -104,7 +110,10 @@ class Fit:
     Raises
     ------
     ConfigError
-        If settings and protocol have no meaning together.
+        If settings and protocol have no meaning together, or all ratings are equal and
+        the default ε, a share of their range, would be 0.
+    StateError
+        If ``start`` has other dimensions than these ratings, or is of another model.
     ResourceError
         If the fit would need more memory than allowed.
 
@@ -125,12 +134,13 @@ class Fit:
         start: EmState | None = None,
         memory_limit: int | None = None,
     ) -> None:
-        train = split.train
+        train, settings = split.train, settings or FitSettings()
         self.split = split
-        self.settings = (settings or FitSettings()).resolved(train.scale)
-        self.team = team or Team()
         if not len(train):
             raise ConfigError("There are no training ratings, so there is nothing to learn from.")
+        _check_range(settings, train.scale)
+        self.settings = settings.resolved(train.scale)
+        self.team = team or Team()
         layout = Layout(self.settings.signals, train.n_users, train.n_items, self.settings.block)
         if split.shown is not None and layout.kind != "rows":
             raise ConfigError(
@@ -164,7 +174,8 @@ class Fit:
         if self._components > 1:
             kinds = genre_matrix(train) if layout.kind == "rows" else None
             self._groups = user_groups(self.signals, self._components, kinds)
-        assert self.settings.initial is not None
+        if start is not None:
+            self._check_state(start)
         self.state = start or self._initial_state()
         self.predictions = self._predict()
 
@@ -177,6 +188,29 @@ class Fit:
         if self._groups is not None:
             return initial_mixture(signals, self.settings.initial, self.settings.dtype)
         return initial_state(signals, self.settings.initial, self.settings.dtype)
+
+    def _check_state(self, state: EmState) -> None:
+        """Compiled code would read beyond the end of arrays that are too short."""
+        ratings, size = len(self.signals.values), self.signals.dimension
+        gaussians, weights = [state.gaussian], [state.weights]
+        right = isinstance(state, MixtureState) == (self._groups is not None)
+        if isinstance(state, MixtureState):
+            gaussians, weights = [*gaussians, *state.mixture.components], [*state.weights]
+            count = len(state.mixture.components)
+            right &= count in (1, self._components) and len(weights) == count
+            right &= state.responsibilities.shape == (self.signals.count, count)
+        for gaussian in gaussians:
+            own = gaussian.covariance
+            right &= gaussian.mean.shape == (size,) and own.dimension == size
+            right &= own.dtype == self.settings.dtype
+            right &= not isinstance(own, DenseCovariance) or own.matrix.shape == (size, size)
+        right &= all(own.shape == (ratings,) for own in weights)
+        right &= state.values is None or state.values.shape == (ratings,)
+        if not right:
+            raise StateError(
+                f"The stored state of iteration {state.iteration} is not one of a fit with these "
+                f"settings to {ratings:,} ratings of {size:,} coordinates. Begin without it."
+            )
 
     @property
     def _components(self) -> int:
@@ -338,6 +372,17 @@ class Fit:
             e_seconds=step.e_seconds,
             m_seconds=step.m_seconds,
             evaluation_seconds=time.perf_counter() - began,
+        )
+
+
+def _check_range(settings: FitSettings, scale: RatingScale) -> None:
+    """Refuse ratings that are all equal, unless the settings make up for a default ε of 0."""
+    given = settings.epsilon is not None or settings.noise or not settings.iterations
+    if scale.high == scale.low and not given:
+        raise ConfigError(
+            f"All ratings equal {scale.low:g}, so there is nothing to predict, and the default ε, "
+            "a share of their range, would be 0. Use data with at least two rating values, or "
+            "give ε."
         )
 
 

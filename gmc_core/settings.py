@@ -161,7 +161,9 @@ class FitSettings:
         elif self.model == "mixture":
             defaults |= MODEL_DEFAULTS["mixture"]
         missing = {name: value for name, value in defaults.items() if getattr(self, name) is None}
-        known = {name: float(v) for name in ("epsilon", "initial") if (v := getattr(self, name))}
+        # One number, one key of stored runs: 1 and 1.0 are written differently.
+        given = {name: getattr(self, name) for name in ("epsilon", "initial")}
+        known = {name: float(value) for name, value in given.items() if value is not None}
         return replace(self, **{**known, **missing})
 
     def as_dict(self) -> dict[str, Any]:

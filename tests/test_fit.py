@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import dense_reference as reference
 import numpy as np
@@ -10,11 +11,13 @@ import pytest
 from making import random_table, ratings_of
 
 from gmc_core.cost import check_memory, estimate
+from gmc_core.em import EmState
 from gmc_core.errors import ConfigError, DataError, NumericalError, ResourceError
 from gmc_core.experiment import ExperimentConfig, Prepared, make_split, run_experiment
 from gmc_core.filters import Filter
-from gmc_core.fit import Fit, IterationRecord, fit
+from gmc_core.fit import Fit, IterationRecord, StateError, fit
 from gmc_core.linalg.threads import Team, available_cores, blas_threads
+from gmc_core.models import settings_for
 from gmc_core.noise import Noise
 from gmc_core.settings import FitSettings
 from gmc_core.signals import Layout, Signals
@@ -72,6 +75,35 @@ def test_no_iterations_predict_the_initial_value(ratings):
     running = fit(weak_split(ratings, seed=0, n_users=20), FitSettings(iterations=0, initial=2.5))
     np.testing.assert_array_equal(running.predictions, 2.5)
     assert running.scores().n == 20
+
+
+@pytest.mark.parametrize("model", ["paper", "exact", "mixture"])
+def test_a_stored_state_of_other_ratings_or_settings_is_refused(ratings, model):
+    settings = replace(settings_for(model), iterations=3)
+    split = weak_split(ratings, seed=0, n_users=20)
+    state = fit(split, settings).state
+    Fit(split, settings, start=state)
+    fewer = weak_split(ratings, seed=0, n_users=19)
+    narrower = weak_split(ratings.select(items=np.arange(15) > 2), seed=0, n_users=20)
+    for other in (fewer, narrower):
+        with pytest.raises(StateError, match="iteration 3 .* Begin without it"):
+            Fit(other, settings, start=state)
+    for changed in (replace(settings, dtype="float32"), FitSettings(model="mixture", components=4)):
+        with pytest.raises(StateError):
+            Fit(split, changed, start=state)
+    with pytest.raises(StateError):
+        Fit(split, settings, start=replace(state, weights=state.weights[..., :-1]))
+    with pytest.raises(StateError):
+        Fit(split, settings, start=replace(state, values=np.zeros(1)))
+    with pytest.raises(StateError):
+        Fit(split, settings, start=EmState(3, state.gaussian, np.zeros(0)))
+
+
+def test_whole_numbers_as_settings_resolve_to_the_same_ones(ratings):
+    for one, other in ((FitSettings(epsilon=0), FitSettings(epsilon=0.0)),
+                       (FitSettings(initial=0), FitSettings(initial=0.0))):  # fmt: skip
+        resolved = [json.dumps(s.resolved(ratings.scale).as_dict()) for s in (one, other)]
+        assert resolved[0] == resolved[1]
 
 
 def test_callback_sees_every_record_and_can_stop(ratings):

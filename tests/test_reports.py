@@ -114,6 +114,9 @@ def test_constant_ratings_are_explained(capsys, tmp_path, monkeypatch):
     path = write(tmp_path / "r.csv", [(u, i, 3) for u, i, _ in CELLS])
     options = ("--min-user-ratings", "2", "--data", path)
     assert "nothing to predict" in refused(capsys, "fit", *options)
+    for model in ("paper", "exact", "ordinal", "mixture"):
+        said = refused(capsys, "fit", *options, "--protocol", "none", "--model", model)
+        assert "All ratings equal 3" in said and "give ε" in said
     # The page says it before anybody fits.
     use_folders(tmp_path, monkeypatch)
     token = sources.register(path)

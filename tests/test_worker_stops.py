@@ -209,6 +209,26 @@ def test_a_damaged_state_costs_time_but_no_figure(tmp_path: Path) -> None:
     assert artifacts.load_checkpoint(tmp_path, key) is None
 
 
+def test_a_state_of_other_dimensions_is_not_used(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    run = store.submit(small(iterations=30))
+    with cancelled_when(store, run.id, lambda record: record.iteration >= 3):
+        work(store, idle_seconds=0, checkpoint_seconds=0, polite=False)
+    folder, key = store.folder(run.id), store.run(run.id).key
+    assert key is not None
+    found = artifacts.load_checkpoint(folder, key)
+    assert found is not None
+    short = replace(found.state, weights=found.state.weights[:-1])
+    artifacts.save_checkpoint(folder, replace(found, state=short))
+    before = store.records(run.id)
+    store.resume(run.id)
+    work(store, idle_seconds=0, polite=False)
+    assert store.run(run.id).state == "finished"
+    again = store.records(run.id)
+    assert [record.iteration for _, record in again] == list(range(1, 31))
+    assert [r.nmae for _, r in again][: len(before)] == [r.nmae for _, r in before]
+
+
 def test_a_clock_that_is_set_back_buries_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,7 +20,7 @@ from gmc_core.experiment import (
     prepare,
     summarise,
 )
-from gmc_core.fit import Fit, IterationRecord
+from gmc_core.fit import Fit, IterationRecord, StateError
 from gmc_core.linalg.threads import Cancelled, Team
 from gmc_core.model_file import save_model
 from gmc_core.pictures import Painter, picture_orders
@@ -183,11 +183,16 @@ class Computation:
         if start is not None and start.repetition != index:
             start = None
         self.repetition = index
-        self.records = list(start.records) if start else []
-        self.fit = fit = Fit(
-            split, self.config.fit, team=self.team, start=start.state if start else None
-        )
-        start = None  # or it would keep the old Σ alive
+        self.records = []
+        fit: Fit | None = None
+        if start is not None:
+            try:
+                fit = Fit(split, self.config.fit, team=self.team, start=start.state)
+                self.records = list(start.records)
+            except StateError as error:
+                log.warning("Run %s begins anew: %s", self.claim.run.id, error)
+            start = None  # or it would keep the old Σ alive
+        self.fit = fit = fit or Fit(split, self.config.fit, team=self.team)
         self._patiently(lambda: self.claim.start_at(index, self.records, _cost(fit)))
         # Its own team: the picture of a finished iteration is not to be cancelled.
         self.painter = Painter(picture_orders(fit.model()), team=Team(self.team.size))

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,6 +18,15 @@ from gmc_core.errors import NumericalError
 from gmc_core.linalg.threads import Team
 
 FloatArray = npt.NDArray[np.floating]
+
+
+def unit_of(*arrays: npt.ArrayLike) -> float:
+    """The power of two at the largest entry; divided by it, squares are in range.
+
+    Dividing by a power of two changes no digit. 1 where all entries are 0.
+    """
+    largest = max(float(np.abs(array).max(initial=0.0)) for array in map(np.asarray, arrays))
+    return math.ldexp(0.5, math.frexp(largest)[1]) if 0 < largest < math.inf else 1.0
 
 
 def _log_det_and_trace_inverse(matrix: npt.NDArray[np.float64]) -> tuple[float, float]:
@@ -126,10 +136,9 @@ class FactoredCovariance:
         """factorᵀ factor (R, R): the same non-zero spectrum as factor factorᵀ."""
         return (self.factor.T @ self.factor).astype(np.float64)
 
-    @property
-    def squared_norm(self) -> float:
-        """‖Σ‖² (Frobenius)."""
-        gram, eps = self.gram, self.epsilon
+    def squared_norm(self, unit: float) -> float:
+        """‖Σ / unit‖² (Frobenius); see :func:`unit_of`."""
+        gram, eps = self.gram / unit, self.epsilon / unit
         return float((gram**2).sum() + 2 * eps * np.trace(gram) + eps * eps * self.dimension)
 
     def log_det_and_trace_inverse(self, team: Team) -> tuple[float, float]:

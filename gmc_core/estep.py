@@ -99,7 +99,9 @@ def solve_systems(
     sizes = signals.sizes[order]
     largest = int(sizes[0]) if len(sizes) else 0
     if isinstance(covariance, FactoredCovariance):
-        factor, epsilon = read_only(covariance.factor), dtype.type(covariance.epsilon)
+        factor = read_only(covariance.factor)
+        with np.errstate(over="ignore"):  # an infinite ε is not positive definite, which is said
+            epsilon = dtype.type(covariance.epsilon)
         rank = factor.shape[1]
 
         def factored(batch: npt.NDArray[np.int64], space: tuple[solve.Scratch, np.ndarray]) -> None:

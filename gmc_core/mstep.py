@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import blas
 
-from gmc_core.covariance import DenseCovariance, FactoredCovariance
+from gmc_core.covariance import DenseCovariance, FactoredCovariance, unit_of
 from gmc_core.estep import compressed, deviations, factored_flops, read_only
 from gmc_core.gaussian import Gaussian
 from gmc_core.linalg import products
@@ -24,6 +24,9 @@ from gmc_core.signals import Signals
 
 Form = Literal["product", "congruence", "factor"]
 FORMS: tuple[Form, ...] = ("product", "congruence", "factor")
+
+# Between these, sums of squares have lost nothing that counts to the limits of float64.
+_SQUARES = (1e-280, 1e300)
 
 
 def step_flops(sizes: npt.NDArray[np.integer], dimension: int) -> dict[Form, tuple[float, float]]:
@@ -88,8 +91,9 @@ def m_step(
 
     Returns
     -------
-    The new Gaussian, and ‖Σ' - Σ‖ / ‖Σ‖ (Frobenius; None from the initial state,
-    where Σ = Id only stands for "f̃ = y where known, the initial value elsewhere").
+    The new Gaussian, and ‖Σ' - Σ‖ / ‖Σ‖ (Frobenius; None from Σ = 0, and from the
+    initial state, where Σ = Id only stands for "f̃ = y where known, the initial value
+    elsewhere").
     """
     if form == "factor":
         return _factor(signals, weights, gaussian, epsilon, team, shares)
@@ -206,7 +210,22 @@ def finish(
     # Long rows first: the triangle's last rows hold the most entries.
     team.run(rows, list(enumerate(pieces))[::-1], lambda: None)
     change, norm = sums.sum(axis=0)
-    return None if old is None else float(np.sqrt(change / norm))
+    if old is None:
+        return None
+    if _SQUARES[0] < norm < _SQUARES[1] and change < _SQUARES[1]:
+        return float(np.sqrt(change / norm))
+    return _extreme_change(moment, old)
+
+
+def _extreme_change(new: npt.NDArray[np.floating], old: npt.NDArray[np.floating]) -> float | None:
+    """‖new - old‖ / ‖old‖ where squares of entries leave the range of float64; ≤ 1e300."""
+    before = old.astype(np.float64)
+    apart = new.astype(np.float64) - before
+    if not np.any(before):
+        return None
+    own, unit = unit_of(apart), unit_of(before)
+    ratio = np.linalg.norm(apart / own) / np.linalg.norm(before / unit)
+    return min(own / unit * float(ratio), _SQUARES[1])
 
 
 def _factor(
@@ -252,6 +271,11 @@ def _factor(
         # XᵀX' from R × R matrices: Xᵀ Fᵀ = (XᵀX + ε Id) (A X)ᵀ.
         gram = old.gram + old.epsilon * np.eye(len(old.gram))
         cross = gram @ inner.T.astype(np.float64) - (old.factor.T @ shift)[:, None]
+        unit = unit_of(covariance.gram, old.gram)
+        cross /= unit
         both = (cross**2).sum() / count if shares is None else (cross**2).sum(axis=0) @ shares
-        squared = (covariance.gram**2).sum() - 2 * both + (old.gram**2).sum()
-    return gaussian, float(np.sqrt(max(squared, 0.0) / old.squared_norm))
+        squared = ((covariance.gram / unit) ** 2).sum() - 2 * both + ((old.gram / unit) ** 2).sum()
+    own = unit_of(old.gram, old.epsilon)
+    norm = old.squared_norm(own)
+    change = float(np.sqrt(max(squared, 0.0) / norm)) * (unit / own) if norm else None
+    return gaussian, change

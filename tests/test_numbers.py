@@ -4,6 +4,7 @@ that was reached."""
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from dataclasses import replace
 from itertools import product
 
@@ -84,6 +85,43 @@ def test_any_epsilon_on_any_data(name, dtype):
         finite_or_clear(ratings, FitSettings(epsilon=epsilon, iterations=3, dtype=dtype))
     for iterations in (0, 30):
         finite_or_clear(ratings, FitSettings(iterations=iterations, dtype=dtype))
+
+
+@pytest.mark.parametrize("model", ["paper", "exact", "mixture"])
+@pytest.mark.parametrize("epsilon", [1e-300, 1e300])
+def test_the_change_of_a_covariance_beyond_squares_is_finite(model, epsilon):
+    settings = replace(settings_for(model), epsilon=epsilon, iterations=7)
+    for rows in DATA.values():
+        ratings = of(rows)
+        try:
+            running = Fit(no_split(ratings), settings)
+        except ConfigError:
+            continue
+        changes = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)
+            with suppress(NumericalError):
+                changes += [record.covariance_change for record in running.records()]
+        assert np.isfinite(changes[1:]).all()
+
+
+@pytest.mark.parametrize("epsilon", [1e-300, 1e-200, 1.0, 1e200, 1e300])
+@pytest.mark.parametrize("users", [4, 30])  # Σ as a factor, and dense
+def test_the_change_of_a_covariance_is_the_same_in_every_unit(users, epsilon):
+    """Of constant ratings Σ = ε Id, which no iteration changes."""
+    ratings = of([(u, i, 3) for u in range(users) for i in range(8)])
+    running = Fit(no_split(ratings), FitSettings(epsilon=epsilon, iterations=3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        assert [record.covariance_change for record in running.records()][1:] == [0.0, 0.0]
+
+
+def test_an_epsilon_beyond_float32_breaks_down_without_a_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        running = Fit(no_split(of(DATA["one user"])), FitSettings(epsilon=1e300, dtype="float32"))
+        with pytest.raises(NumericalError, match="not positive definite"):
+            list(running.records())
 
 
 @pytest.mark.parametrize("name", ["ordinary", "constant", "one user", "users with one rating"])

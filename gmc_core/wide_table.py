@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,13 @@ from gmc_core.completion import Floats
 from gmc_core.errors import DataError
 from gmc_core.linalg.threads import Team
 from gmc_core.table_files import TableWriter
-from gmc_core.table_model import Method, check_settings, fit_table
+from gmc_core.table_model import (
+    EpsilonChoice,
+    Method,
+    check_settings,
+    choose_epsilon,
+    fit_table,
+)
 from gmc_core.wide_reader import TableOptions, WideTable, read_table
 
 __all__ = [
@@ -46,6 +53,7 @@ class CompletedTable:
     empty_rows : positions of rows without any entry, filled with the model's mean.
     constant_columns : names of columns whose given entries are all equal.
     log_likelihoods : one per iteration, of the standardised entries.
+    epsilon : ε of the fit. choice : how it was chosen, None where it was given.
     """
 
     table: WideTable
@@ -56,6 +64,8 @@ class CompletedTable:
     empty_rows: npt.NDArray[np.int64]
     constant_columns: tuple[str, ...]
     log_likelihoods: tuple[float, ...]
+    epsilon: float
+    choice: EpsilonChoice | None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -73,13 +83,20 @@ class CompletedTable:
                 "all given entries are equal in "
                 f"{', '.join(self.constant_columns[:5])}: nothing can be learned from them"
             )
+        if self.choice is not None and self.choice.tried:
+            notes.append(
+                f"ε = {self.epsilon:g} predicts {self.choice.hidden:,} hidden entries best, of "
+                f"{', '.join(f'{value:g}' for value in self.choice.tried)}"
+            )
+        elif self.choice is not None:
+            notes.append(f"too few entries to choose ε on: {self.epsilon:g} is taken")
         return tuple(notes)
 
 
 def complete_table(
     table: WideTable,
     *,
-    epsilon: float = DEFAULT_EPSILON,
+    epsilon: float | Literal["auto"] = DEFAULT_EPSILON,
     iterations: int = DEFAULT_ITERATIONS,
     noise: float = 0.0,
     method: Method = "paper",
@@ -90,7 +107,8 @@ def complete_table(
 
     Parameters
     ----------
-    epsilon : ε of equation (7), as a share of each column's variance.
+    epsilon : ε of equation (7), as a share of each column's variance; "auto" takes the
+        one that predicts hidden entries of the table best, always the same ones.
     iterations : L; 0 fills with the columns' means.
     noise : variance of an entry's noise, in the same units.
     method : "paper", its MAP-EM, or "exact", EM with the posterior covariance.
@@ -102,7 +120,8 @@ def complete_table(
     ConfigError, NumericalError, ResourceError
         As for a fit.
     """
-    check_settings(epsilon, iterations, noise, method, "float64")
+    given = DEFAULT_EPSILON if epsilon == "auto" else epsilon
+    check_settings(given, iterations, noise, method, "float64")
     team = team or Team()
     for name, count in zip(table.names, table.counts.tolist(), strict=True):
         if not count:
@@ -117,10 +136,16 @@ def complete_table(
             "A covariance needs at least two rows with entries; give a table with more rows.",
             path=table.path,
         )
+    choice = None
+    if epsilon == "auto":
+        rng = np.random.default_rng(0)
+        choice = choose_epsilon(
+            table.values, rng, noise=noise, method=method, default=given, team=team
+        )
+        given = choice.epsilon
     model = fit_table(
-        table.values,
-        epsilon=epsilon, iterations=iterations, noise=noise, method=method, team=team,
-    )  # fmt: skip
+        table.values, epsilon=given, iterations=iterations, noise=noise, method=method, team=team
+    )
     values, deviations = model.fill(table.values, sd=sd, team=team)
     standards = model.standards
     return CompletedTable(
@@ -132,6 +157,8 @@ def complete_table(
         empty_rows=np.flatnonzero(~filled_rows),
         constant_columns=tuple(np.array(table.names, dtype=object)[standards.constant]),
         log_likelihoods=model.log_likelihoods,
+        epsilon=given,
+        choice=choice,
     )
 
 

@@ -5,6 +5,7 @@ import io
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from test_cli_fit import refused, run, write_ratings
 
@@ -15,6 +16,7 @@ from gmc_core.metrics import score
 from gmc_core.model_file import load_model
 from gmc_core.published import MOVIELENS_1M
 from gmc_core.ratings import RatingScale
+from gmc_core.wide_table import complete_table, read_table
 
 
 @pytest.fixture(scope="module")
@@ -127,6 +129,23 @@ def test_complete_a_table(capsys, tmp_path):
     assert rows[1] == ["A", "1.5", "3"]
     assert all(all(row) for row in rows)
     assert "labels" in err
+
+
+def test_complete_a_table_by_exact_em_with_the_chosen_epsilon(capsys, tmp_path):
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(40, 1)) + 0.2 * rng.normal(size=(40, 4))
+    values[rng.random(values.shape) < 0.2] = np.nan
+    table, out = tmp_path / "t.csv", tmp_path / "o.csv"
+    pd.DataFrame(values, columns=list("abcd")).to_csv(table, index=False)
+    argv = ("complete", "--table", table, "--out", out, "--method", "exact", "--epsilon", "auto")
+    code, _, err = run(capsys, *argv)
+    assert code == 0
+    wanted = complete_table(read_table(table), method="exact", epsilon="auto")
+    assert f"ε = {wanted.epsilon:g} predicts {wanted.choice.hidden} hidden entries best" in err
+    np.testing.assert_allclose(pd.read_csv(out).to_numpy(), wanted.values, rtol=1e-5)
+    by_paper = complete_table(read_table(table), epsilon=wanted.epsilon)
+    assert not np.allclose(by_paper.values, wanted.values)
+    assert "no number" in refused(capsys, *argv[:-1], "much")
 
 
 def test_complete_errors(capsys, model, tmp_path):

@@ -8,17 +8,19 @@ from typing import Any
 from gmc_core.cli.output import check_output, note, table
 from gmc_core.cli.parser import add_command
 from gmc_core.cli.reading import SEPARATORS
-from gmc_core.cli.values import number, whole
+from gmc_core.cli.values import number, number_or_auto, whole
 from gmc_core.errors import ConfigError
 
 EXAMPLES = """\
   gmc complete --model ml-1m.npz --out completed.csv
   gmc complete --model ml-1m.npz --out completed.parquet --sd
   gmc complete --table measurements.csv --out filled.csv --sd --id-column station
+  gmc complete --table measurements.csv --out filled.csv --method exact --epsilon auto
 """
 
 _MODEL_ONLY = ("long", "projected", "titles")
-_TABLE_ONLY = ("epsilon", "iterations", "noise", "id_column", "separator", "decimal", "encoding")
+_FIT = ("method", "epsilon", "iterations", "noise")
+_TABLE_ONLY = (*_FIT, "id_column", "separator", "decimal", "encoding")
 
 
 def add_parser(commands: Any) -> None:
@@ -61,9 +63,15 @@ def add_parser(commands: Any) -> None:
     )
     plain.add_argument(
         "--epsilon",
-        type=number,
-        metavar="E",
-        help="added to the covariance's diagonal, as a share of a column's variance (default: 0.2)",
+        type=number_or_auto,
+        metavar="E|auto",
+        help="added to the covariance's diagonal, as a share of a column's variance; auto: the one "
+        "that predicts hidden entries best (default: 0.2)",
+    )
+    plain.add_argument(
+        "--method",
+        choices=("paper", "exact"),
+        help="paper: MAP-EM (default); exact: EM with the posterior covariance in the M-step",
     )
     plain.add_argument("--iterations", type=whole, metavar="L", help="of MAP-EM (default: 20)")
     plain.add_argument(
@@ -126,11 +134,7 @@ def _complete_table(args: argparse.Namespace) -> int:
         decimal=args.decimal,
         encoding=args.encoding,
     )
-    given = {
-        name: getattr(args, name)
-        for name in ("epsilon", "iterations", "noise")
-        if getattr(args, name) is not None
-    }
+    given = {name: value for name in _FIT if (value := getattr(args, name)) is not None}
     wide = read_table(args.table, options)
     for text in wide.notes:
         note(text)

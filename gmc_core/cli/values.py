@@ -21,6 +21,11 @@ def number(text: str) -> float:
         raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
 
 
+def number_or_auto(text: str) -> float | str:
+    """A number, or the word auto."""
+    return text if text == "auto" else number(text)
+
+
 def noise(text: str) -> float | str:
     """A variance, or the path of a .csv of variances or an .npy matrix."""
     try:

@@ -363,9 +363,8 @@ def _hidden_errors(
 
 def _check_room(signals: Signals, method: Method, dtype: Precision, team: Team) -> None:
     """Raise ResourceError for a table with too many columns for the memory."""
-    form: Literal["congruence"] | None = "congruence" if method == "exact" else None
-    sizes, dimension = signals.sizes, signals.dimension
-    check_memory(estimate(sizes, dimension, dtype, form=form, threads=team.size))
+    exact, sizes = method == "exact", signals.sizes
+    check_memory(estimate(sizes, signals.dimension, dtype, exact=exact, threads=team.size))
 
 
 def _steps(

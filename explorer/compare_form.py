@@ -5,13 +5,13 @@ from __future__ import annotations
 import streamlit as st
 
 from explorer import context, sources
-from explorer.components import empty_state, escape
+from explorer.chosen_data import held_out_or_way_on
+from explorer.components import escape, links_to_this_page
 from explorer.run_view import STATES
 from explorer.units import PROTOCOLS
 from gmc_core.comparators import available, method_named
 from gmc_core.comparators.peers import ENVIRONMENT, PeerError, installed_peers
 from gmc_core.comparison_files import method_key
-from gmc_core.errors import DataError
 from gmc_core.ratings import Ratings
 from gmc_core.store import comparisons
 
@@ -21,24 +21,10 @@ MOST_SPLITS = 20
 
 def form() -> None:
     """Methods, number of splits, and the button that starts."""
-    chosen = context.current()
-    if chosen.protocol == "none":
-        empty_state(
-            "Methods are compared on held-out ratings, and nothing is held out now. Choose weak "
-            "or strong generalization.",
-            "pages/data.py",
-            "Choose a protocol",
-        )
+    ratings = held_out_or_way_on("Methods are compared on held-out ratings")
+    if ratings is None:
         return
-    try:
-        ratings, _ = context.filtered(chosen)
-    except DataError as error:
-        empty_state(escape(str(error)), "pages/data.py", "Choose the data")
-        return
-    st.markdown(
-        f"**{escape(sources.title(chosen.data))}**: {ratings.n_users:,} users, "
-        f"{ratings.n_items:,} items, {len(ratings):,} ratings; {PROTOCOLS[chosen.protocol]}."
-    )
+    first = context.current().seed
     peers = _peers()
     labels = available(peers)
     # A link may name methods of packages that are not here.
@@ -73,10 +59,10 @@ def form() -> None:
         "or more, and five to be of use.",
     )
     st.caption(
-        f"Seeds {chosen.seed} to {chosen.seed + count - 1}. All methods see the same splits; what "
-        "was computed before is used again."
+        f"Seeds {first} to {first + count - 1}. All methods see the same splits; what was computed "
+        "before is used again."
         if count > 1
-        else f"Seed {chosen.seed}."
+        else f"Seed {first}."
     )
     if not methods or reference is None:
         st.info("Choose at least one method.")
@@ -88,8 +74,7 @@ def form() -> None:
         icon=":material/play_arrow:",
     )
     if clicked:
-        seeds = list(range(chosen.seed, chosen.seed + count))
-        begin(list(methods), reference, seeds, peers, ratings)
+        begin(list(methods), reference, list(range(first, first + count)), peers, ratings)
 
 
 def _peers() -> dict[str, str]:
@@ -137,11 +122,7 @@ def earlier() -> None:
     folders = comparisons.comparisons()[:10]
     if not folders:
         return
-    st.subheader("Earlier comparisons", anchor=False)
-    # Each leads to this page, which is no reason to mark them all as the current one.
-    plain = ".st-key-earlier a, .st-key-earlier a * { background: none; font-weight: 400 }"
-    st.html(f"<style>{plain}</style>")
-    with st.container(key="earlier", gap="xsmall"):
+    with links_to_this_page("Earlier comparisons"):
         for folder in folders:
             plan, status = folder.plan(), folder.status()
             if plan is None:

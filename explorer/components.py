@@ -90,6 +90,16 @@ def empty_state(
 
 
 @contextmanager
+def links_to_this_page(title: str) -> Iterator[None]:
+    """A list of links under a heading; none of them is marked as the current page."""
+    st.subheader(title, anchor=False)
+    plain = ".st-key-earlier a, .st-key-earlier a * { background: none; font-weight: 400 }"
+    st.html(f"<style>{plain}</style>")
+    with st.container(key="earlier", gap="xsmall"):
+        yield
+
+
+@contextmanager
 def guard() -> Iterator[None]:
     """Turn errors into sentences; as ``with guard():`` or as a decorator.
 

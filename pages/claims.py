@@ -7,19 +7,18 @@ again by what they are.
 from __future__ import annotations
 
 from explorer import claims_view, context, sources
-from explorer.components import empty_state, escape, guard, page_header
+from explorer.chosen_data import filtered_or_way_on
+from explorer.components import guard, page_header
 from gmc_core.claims import Subject
-from gmc_core.errors import DataError
 from gmc_core.experiment import Prepared
 
 
 def subject() -> Subject | None:
     """The selected data as the claims see them; the way on where they cannot be read."""
-    try:
-        ratings, report = context.filtered()
-    except DataError as error:
-        empty_state(escape(str(error)), "pages/data.py", "Choose the data")
+    found = filtered_or_way_on()
+    if found is None:
         return None
+    ratings, report = found
     config = context.current_config(protocol="weak", seed=0)
     return Subject.of(config, Prepared(ratings, None, report))
 

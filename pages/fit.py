@@ -10,10 +10,10 @@ from __future__ import annotations
 import streamlit as st
 
 from explorer import context, cost_view, fit_form, run_view, sources
+from explorer.chosen_data import filtered_or_way_on
 from explorer.components import empty_state, escape, guard, page_header
 from explorer.run_actions import start_worker
 from explorer.units import PROTOCOLS
-from gmc_core.errors import DataError
 from gmc_core.experiment import ExperimentConfig
 from gmc_core.settings import FitSettings
 from gmc_core.store import StoreError
@@ -32,11 +32,10 @@ def start(config: ExperimentConfig) -> None:
 def settings() -> None:
     """The form, the estimate and the start button."""
     chosen = context.current()
-    try:
-        ratings, _ = context.filtered(chosen)
-    except DataError as error:
-        empty_state(escape(str(error)), "pages/data.py", "Choose the data")
+    found = filtered_or_way_on()
+    if found is None:
         return
+    ratings, _ = found
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(
             f"**{escape(sources.title(chosen.data))}**: {ratings.n_users:,} users, "

@@ -10,12 +10,12 @@ import math
 
 import streamlit as st
 
-from explorer import context, cost_view, fit_form, sources, sweep_view
-from explorer.components import empty_state, escape, guard, page_header
+from explorer import context, cost_view, fit_form, sweep_view
+from explorer.chosen_data import held_out_or_way_on
+from explorer.components import empty_state, escape, guard, links_to_this_page, page_header
 from explorer.run_actions import start_worker
 from explorer.run_view import STATES
-from explorer.units import PROTOCOLS, bytes_text, whole_duration
-from gmc_core.errors import DataError
+from explorer.units import bytes_text, whole_duration
 from gmc_core.ratings import RatingScale
 from gmc_core.settings import FitSettings
 from gmc_core.store import StoreError
@@ -81,24 +81,10 @@ def spaced(low: float, high: float, number: int, paper: float) -> list[float]:
 
 def form() -> None:
     """The grid, what stays constant, the estimate, the start; and earlier sweeps."""
+    ratings = held_out_or_way_on("A sweep compares errors on held-out ratings")
+    if ratings is None:
+        return
     chosen = context.current()
-    if chosen.protocol == "none":
-        empty_state(
-            "A sweep compares errors on held-out ratings, and nothing is held out now. Choose "
-            "weak or strong generalization.",
-            "pages/data.py",
-            "Choose a protocol",
-        )
-        return
-    try:
-        ratings, _ = context.filtered(chosen)
-    except DataError as error:
-        empty_state(escape(str(error)), "pages/data.py", "Choose the data")
-        return
-    st.markdown(
-        f"**{escape(sources.title(chosen.data))}**: {ratings.n_users:,} users, "
-        f"{ratings.n_items:,} items, {len(ratings):,} ratings; {PROTOCOLS[chosen.protocol]}."
-    )
     begin = st.container()
     epsilons, steps, seeds = grid(ratings.scale, chosen.seed)
     with st.expander("What stays constant", icon=":material/lock:"):
@@ -150,11 +136,7 @@ def earlier() -> None:
     sweeps = [run for run in context.store().runs() if run.kind == "sweep"]
     if not sweeps:
         return
-    st.subheader("Earlier sweeps", anchor=False)
-    # Each leads to this page, which is no reason to mark them all as the current one.
-    plain = ".st-key-earlier a, .st-key-earlier a * { background: none; font-weight: 400 }"
-    st.html(f"<style>{plain}</style>")
-    with st.container(key="earlier", gap="xsmall"):
+    with links_to_this_page("Earlier sweeps"):
         for run in sweeps[:10]:
             fits = f"{run.iteration} of {sum(run.children.values())} fits"
             st.page_link(

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from explorer.components import escape
 from gmc_core.comparison import Difference, Row
 
 COLUMNS = (
@@ -60,6 +61,8 @@ def _ends(metric: str, difference: Difference | None) -> dict[str, float]:
 def verdict(rows: Sequence[Row], reference: str, *, complete: bool = True) -> str:
     """Which method has the lowest NMAE, and whether the splits tell it from the reference.
 
+    As Markdown; "" before the first result.
+
     reference : a method's name.
     """
     done = [row for row in rows if row.scores is not None]
@@ -69,7 +72,7 @@ def verdict(rows: Sequence[Row], reference: str, *, complete: bool = True) -> st
     assert best.scores is not None
     own = next(row for row in rows if row.name == reference)
     text = (
-        f"{'Lowest' if complete else 'Lowest so far'}: **{{}}** with NMAE "
+        f"{'Lowest' if complete else 'Lowest so far'}: **{escape(best.label)}** with NMAE "
         f"**{best.scores.nmae:.4f} ± {best.scores.nmae_se:.4f}**."
     )
     if best is own:

@@ -16,6 +16,7 @@ import streamlit as st
 
 from explorer.compare_table import as_frame, verdict
 from explorer.components import chart, download, escape, guard
+from explorer.control_bar import Action, control_bar
 from explorer.figures import compare as figures
 from explorer.run_view import STATES
 from explorer.tables import to_csv
@@ -74,31 +75,26 @@ def show(folder: ComparisonFolder) -> None:
 
 
 def _head(folder: ComparisonFolder, plan: Plan, status: Status) -> None:
-    label, colour, icon = STATES["queued" if status.state == "starting" else status.state]
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.subheader(escape(plan.title), anchor=False, width="content")
-        st.badge(label, color=colour, icon=icon)
-        st.space("stretch")
-        if status.active:
-            st.button(
-                "Cancel",
-                key="cancel_compare",
-                icon=":material/stop:",
-                help="Finished fits stay; the one under way stops within a second or so.",
-                on_click=_cancel,
-                args=(folder,),
-            )
-        elif status.state != "finished" or status.failures:
-            st.button(
-                "Resume",
-                key="resume_compare",
-                icon=":material/resume:",
-                type="primary",
-                help="Computes what is missing.",
-                on_click=_resume,
-                args=(folder, plan),
-            )
-        st.button("New comparison", key="new_compare", icon=":material/add:", on_click=leave)
+    stopped = not status.active and (status.state != "finished" or bool(status.failures))
+    control_bar(
+        plan.title,
+        STATES["queued" if status.state == "starting" else status.state],
+        cancel=Action(
+            "Cancel",
+            "cancel_compare",
+            "Finished fits stay; the one under way stops within a second or so.",
+            _cancel,
+            (folder,),
+        )
+        if status.active
+        else None,
+        resume=Action(
+            "Resume", "resume_compare", "Computes what is missing.", _resume, (folder, plan)
+        )
+        if stopped
+        else None,
+        new=Action("New comparison", "new_compare", None, leave),
+    )
 
 
 def leave() -> None:
@@ -144,10 +140,7 @@ def _body(
     comparison = comparison.against(reference)
     rows = comparison.rows()
     label = comparison.labels[reference]
-    complete = status.state == "finished"
-    best = [row for row in rows if row.scores is not None]
-    lowest = min(best, key=lambda row: row.scores.nmae if row.scores else 0)
-    st.markdown(verdict(rows, reference, complete=complete).format(escape(lowest.label)))
+    st.markdown(verdict(rows, reference, complete=status.state == "finished"))
     options: dict[str, Any] = {"dark": is_dark(), "revision": folder.id}
     left, right = st.columns(2, gap="small")
     with left:

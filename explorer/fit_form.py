@@ -18,6 +18,7 @@ from explorer.model_choice import model_choice
 from gmc_core.experiment import ExperimentConfig
 from gmc_core.ratings import RatingScale
 from gmc_core.settings import PAPER_EPSILON, PAPER_ITERATIONS, FitSettings
+from gmc_core.settings import paper_epsilon as unrounded_epsilon
 
 M_STEP = (
     r"\mu=\frac1M\sum_i\tilde f_i,\qquad "
@@ -65,10 +66,8 @@ def epsilon_grid(scale: RatingScale) -> list[float]:
 
 
 def paper_epsilon(scale: RatingScale) -> float:
-    """The paper's ε = .3, as the same share of the range on other scales."""
-    resolved = FitSettings().resolved(scale).epsilon
-    assert resolved is not None
-    return float(f"{resolved:.4g}")
+    """The paper's ε on this scale, in four digits for a slider."""
+    return float(f"{unrounded_epsilon(scale):.4g}")
 
 
 def epsilon_text(value: float, paper: float) -> str:

@@ -40,8 +40,7 @@ def show() -> None:
         st.markdown(ML1M_TEXT)
         return
     name = sources.title(context.current().data)
-    sizes = ratings.indptr[1:] - ratings.indptr[:-1]
-    cost = estimate(sizes, ratings.n_items)
+    cost = estimate(ratings.user_counts, ratings.n_items)
     _work(ratings, cost, name)
     _m_step(cost)
     _memory(cost, name)
@@ -87,7 +86,7 @@ def _cholesky() -> None:
 
 
 def _work(ratings: Ratings, cost: Cost, name: str) -> None:
-    sizes = ratings.indptr[1:] - ratings.indptr[:-1]
+    sizes = ratings.user_counts
     users, work = lesson.work_shares(sizes)
     tenth = float(work[round(0.1 * (len(work) - 1))])
     left, right = st.columns(ROOM_FOR_CONTROLS, gap="medium")

@@ -22,7 +22,8 @@ from explorer.places import uploads_folder
 from gmc_core import datasets
 from gmc_core.downloads import cache_folder
 from gmc_core.errors import DataError
-from gmc_core.readers import DelimitedOptions, Loaded
+from gmc_core.experiment import split_reading
+from gmc_core.readers import Loaded
 from gmc_core.store.places import disk_bytes, write_atomically
 
 OWN = "own-"
@@ -166,16 +167,7 @@ def load(data: str, progress: Progress | None = None) -> Loaded:
             f"{title(data)} is not on this machine yet. Download it on the Data page, or give "
             "the path of your own copy there."
         )
-    return datasets.load_named(path, progress=progress, **keywords(reading))
-
-
-def keywords(reading: dict[str, Any]) -> dict[str, Any]:
-    """``reading`` as the keywords of ``gmc_core.readers.load``."""
-    plain: dict[str, Any] = {
-        key: reading[key] for key in ("format", "duplicates") if key in reading
-    }
-    options = {key: value for key, value in reading.items() if key not in plain}
-    return {**plain, "options": DelimitedOptions(**options)} if options else plain
+    return datasets.load_named(path, progress=progress, **split_reading(reading))
 
 
 def _cached(name: str) -> Path:

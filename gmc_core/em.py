@@ -129,6 +129,7 @@ def map_em(
             estimates = e_step(signals, gaussian, noise, team)
             ended = time.perf_counter()
             state = EmState(iteration, gaussian, estimates.weights)
+            log_likelihood = estimates.log_likelihood
             value = penalised = None
             if objective:
                 if noise.kind != NONE and noise_log_det is None:
@@ -136,11 +137,12 @@ def map_em(
                 value, penalised = map_objective(
                     signals, gaussian, estimates, epsilon, noise_log_det, team
                 )
+            del estimates  # or its weights would live through the next iteration
         except NumericalError as error:
             raise NumericalError(f"Iteration {iteration}: {error}", iteration=iteration) from error
         yield EmStep(
             state=state,
-            log_likelihood=estimates.log_likelihood,
+            log_likelihood=log_likelihood,
             map_objective=value,
             penalised_objective=penalised,
             covariance_change=change,

@@ -39,7 +39,7 @@ from gmc_core.estep import (
     systems_of,
 )
 from gmc_core.gaussian import Gaussian
-from gmc_core.linalg import posterior, solve
+from gmc_core.linalg import posterior, products, solve
 from gmc_core.linalg.threads import Team, spans
 from gmc_core.mstep import finish, m_step, sandwich
 from gmc_core.noise import Noise
@@ -254,7 +254,7 @@ def exact_m_step(
     old = gaussian.covariance
     assert isinstance(old, DenseCovariance)
     matrix, dtype = old.matrix, old.dtype
-    means = np.bincount(signals.indices, weights=weights, minlength=signals.dimension)
+    means = products.column_sums(read_only(signals.indices), read_only(weights), signals.dimension)
     with team.whole():
         shift = old.dot((means / signals.count).astype(dtype)).astype(np.float64)
     half = np.empty_like(matrix)

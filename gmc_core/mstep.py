@@ -105,7 +105,7 @@ def m_step(
         each = np.repeat(shares, signals.sizes)
         counted, total = (weights * each).astype(old.dtype), 1
         weights = (weights * np.sqrt(each * signals.count)).astype(old.dtype)
-    sums = np.bincount(signals.indices, weights=counted, minlength=signals.dimension)
+    sums = products.column_sums(read_only(signals.indices), read_only(counted), signals.dimension)
     with team.whole():
         shift = old.dot((sums / total).astype(old.dtype)).astype(np.float64)
     moment = np.empty((old.dimension, old.dimension), old.dtype) if spare is None else spare
@@ -182,7 +182,7 @@ def sandwich(
         products.mirror_rows(*span, out)
 
     team.run(mirror, spans(len(out), products.BLOCK)[::-1], lambda: None)
-    panel = max(256, len(out) // 8)
+    panel = max(128, len(out) // 16)  # a product of that many rows is held beside
     for start, stop in spans(len(out), panel):
         with team.whole():
             np.matmul(out[start:stop], matrix, out=half[start:stop])

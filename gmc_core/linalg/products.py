@@ -148,6 +148,19 @@ def finish_rows(first, last, shift, epsilon, new, old):  # type: ignore[no-untyp
 
 
 @njit(nogil=True, cache=True)
+def column_sums(indices, weights, size):  # type: ignore[no-untyped-def]
+    """(size,) float64 sums of a sparse matrix's columns.
+
+    What ``numpy.bincount`` gives, without its copies of both arrays as 64-bit numbers:
+    with 2.5 million ratings they were as large as two Σ of 1,600 items.
+    """
+    sums = np.zeros(size)
+    for entry in range(len(indices)):
+        sums[np.uintp(indices[entry])] += np.float64(weights[entry])
+    return sums
+
+
+@njit(nogil=True, cache=True)
 def mirror_rows(first, last, matrix):  # type: ignore[no-untyped-def]
     """Copy rows first..last of the lower triangle to the upper one, in square tiles."""
     for start in range(0, last, BLOCK):

@@ -73,9 +73,9 @@ def rate_five_titles(page: Any) -> None:
     page.get_by_text("Best titles for the average user").wait_for()
     page.get_by_role("combobox", name="Search a title and rate it").click()
     page.get_by_role("option").nth(1).click()
-    settle(page)
     expect(page.locator(LIST).first).to_be_attached()
     for rated in range(5):
+        settle(page)  # the suggestions come last; a click on one that is being replaced is lost
         recommended = page.locator(LIST).first
         before = str(recommended.get_attribute("aria-label"))
         # Rated titles come first, then the one to be rated, listed or suggested.

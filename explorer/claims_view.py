@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 import streamlit as st
 
-from explorer import claims_figures as figures
 from explorer import context
 from explorer.components import chart, download, escape, guard
+from explorer.figures import claims as figures
 from explorer.run_actions import start_worker
 from explorer.theme import is_dark
 from explorer.units import whole_duration

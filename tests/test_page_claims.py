@@ -10,8 +10,8 @@ import pytest
 from made_claims import DATA, comparison, measured, results, subject
 from stored_runs import charts, opened, texts, use_folders
 
-from explorer.claims_figures import describe_intervals, intervals_figure, overview
 from explorer.claims_view import progress_text
+from explorer.figures.claims import describe_intervals, intervals_figure, overview
 from gmc_core.claims import CLAIMS, Measured, Subject, check, judge
 from gmc_core.experiment import ExperimentConfig, prepare
 from gmc_core.filters import Filter

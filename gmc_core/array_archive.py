@@ -15,12 +15,10 @@ import json
 import math
 import os
 import struct
-import tempfile
 import warnings
 import zipfile
 import zlib
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,7 +26,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from gmc_core.errors import ModelFileError, brief
-from gmc_core.files import give_usual_rights
+from gmc_core.files import replacing
 
 Arrays = dict[str, np.ndarray]
 
@@ -46,27 +44,14 @@ def write(path: Path, format: str, version: int, header: dict[str, Any], arrays:
         If the file cannot be written.
     """
     arrays = {name: little_endian(array) for name, array in arrays.items()}
-    temporary = None
     try:
-        with tempfile.NamedTemporaryFile(
-            dir=path.parent, prefix=f".{path.name}.", suffix=".part", delete=False
-        ) as file:
-            temporary = file.name
+        with replacing(path, durable=True) as file:
             _write_zip(file, arrays, {"format": format, "format_version": version, **header})
-            file.flush()
-            os.fsync(file.fileno())
-        give_usual_rights(temporary)
-        os.replace(temporary, path)
-    except BaseException as error:
-        if temporary is not None:
-            with suppress(OSError):
-                os.unlink(temporary)
-        if isinstance(error, OSError):
-            raise ModelFileError(
-                f"{path}: cannot be written ({error.strerror or error}). Choose another folder, "
-                "or make room on the disk."
-            ) from error
-        raise
+    except OSError as error:
+        raise ModelFileError(
+            f"{path}: cannot be written ({error.strerror or error}). Choose another folder, or "
+            "make room on the disk."
+        ) from error
 
 
 def read(path: Path, format: str, version: int) -> tuple[dict[str, Any], Arrays]:

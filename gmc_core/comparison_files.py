@@ -11,11 +11,8 @@ that is damaged counts as absent.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-import tempfile
 import zipfile
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +23,7 @@ import numpy.typing as npt
 from gmc_core.comparators.measure import Outcome
 from gmc_core.comparators.method import Method
 from gmc_core.errors import DataError
-from gmc_core.files import give_usual_rights
+from gmc_core.files import replacing
 from gmc_core.splits import Split
 
 
@@ -169,26 +166,16 @@ class ResultFiles:
 
 
 def _write(path: Path, arrays: dict[str, npt.NDArray]) -> None:
-    temporary = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(
-            dir=path.parent, prefix=".part-", suffix=".npz", delete=False
-        ) as file:
-            temporary = file.name
+        with replacing(path) as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]
-        give_usual_rights(temporary)
-        os.replace(temporary, path)
     except OSError as error:
         raise DataError(
             f"The results cannot be written there ({error.strerror or error}). Choose another "
             "folder, or make room on the disk.",
             path=path.parent,
         ) from error
-    finally:
-        if temporary is not None:
-            with suppress(OSError):
-                os.unlink(temporary)
 
 
 def _read(path: Path) -> dict[str, npt.NDArray] | None:

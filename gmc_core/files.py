@@ -1,10 +1,42 @@
-"""What all writers of files share: rights, and JSON without NaN."""
+"""What all writers of files share: whole files or none, rights, and JSON without NaN."""
 
 from __future__ import annotations
 
 import math
 import os
-from typing import Any
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+PART = ".part-"  # how the names of files begin that are being written
+
+
+@contextmanager
+def replacing(path: Path, *, durable: bool = False) -> Iterator[BinaryIO]:
+    """A file that takes the name ``path`` only when it has been written completely.
+
+    durable : also survive a power failure, which costs a wait for the disk.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written; what was there before stays.
+    """
+    descriptor, name = tempfile.mkstemp(prefix=PART, dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        give_usual_rights(name)
+        os.replace(name, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name)
+        raise
 
 
 def give_usual_rights(path: str | os.PathLike[str]) -> None:

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from gmc_core.cli.arguments import add_experiment_arguments, config_from_arguments, whole
-from gmc_core.cli.output import check_output, duration, figure, note, table
+from gmc_core.cli.output import check_output, duration, figure, note, table, write_text
 from gmc_core.cli.parser import add_command
 from gmc_core.errors import ConfigError
 
@@ -159,8 +159,6 @@ def _follow_comparison(subject: Subject) -> None:
 
 def _tell(results: Results, args: argparse.Namespace) -> None:
     """Write the files, and the table to stdout."""
-    from pathlib import Path
-
     from gmc_core.claims import judge
     from gmc_core.claims.report import (
         as_html,
@@ -171,14 +169,13 @@ def _tell(results: Results, args: argparse.Namespace) -> None:
     )
 
     if args.out is not None:
-        Path(args.out).write_text(as_html(results), encoding="utf-8")
+        write_text(args.out, as_html(results))
     if args.markdown is not None:
-        Path(args.markdown).write_text(as_markdown(results), encoding="utf-8")
-    if args.json == "-":
-        print(as_json(results))
-        return
+        write_text(args.markdown, as_markdown(results))
     if args.json is not None:
-        Path(args.json).write_text(as_json(results) + "\n", encoding="utf-8")
+        write_text(args.json, as_json(results) + "\n")
+    if args.json == "-":
+        return
     verdicts = judge(results)
     header = ("claim", "verdict", "figure", "95 % interval", "run")
     print(table(header, text_rows(verdicts), left=5))

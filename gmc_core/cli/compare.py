@@ -9,7 +9,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from gmc_core.cli.arguments import add_experiment_arguments, config_from_arguments, whole
-from gmc_core.cli.output import check_output, duration, figure, note, size, table, write_json
+from gmc_core.cli.output import (
+    check_output,
+    duration,
+    figure,
+    note,
+    size,
+    table,
+    write_json,
+    write_text,
+)
 from gmc_core.cli.parser import add_command
 from gmc_core.errors import ConfigError, GmcError
 
@@ -128,7 +137,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json is not None:
         write_json(args.json, comparison.as_dict())
     if args.markdown is not None:
-        _write_text(args.markdown, markdown(comparison))
+        write_text(args.markdown, markdown(comparison))
     if args.json != "-":
         print(text_table(comparison))
         print("\n" + legend(comparison))
@@ -370,12 +379,3 @@ def _difference(difference: Difference | None) -> tuple[str, str, str]:
 
 def _interval(difference: PairedDifference) -> str:
     return f"[{difference.low:+.4f}, {difference.high:+.4f}]"
-
-
-def _write_text(path: str, text: str) -> None:
-    from pathlib import Path
-
-    if path == "-":
-        print(text)
-    else:
-        Path(path).write_text(text, encoding="utf-8")

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
 from gmc_core.errors import ConfigError
-from gmc_core.files import give_usual_rights, without_nan
+from gmc_core.files import replacing, without_nan
 
 
 def note(text: str = "") -> None:
@@ -82,7 +82,13 @@ def write_json(path: str, value: Any) -> None:
 
     NaN becomes null: JSON has no NaN.
     """
-    text = json.dumps(without_nan(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    write_text(
+        path, json.dumps(without_nan(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    )
+
+
+def write_text(path: str, text: str) -> None:
+    """Write text to a file (completely or not at all), or to stdout for "-"."""
     if path == "-":
         sys.stdout.write(text)
         return
@@ -93,13 +99,7 @@ def write_json(path: str, value: Any) -> None:
 @contextmanager
 def replaced(path: str) -> Iterator[TextIO]:
     """A text file that takes the name ``path`` only when it is written completely."""
-    target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            yield file
-        give_usual_rights(temporary)
-        os.replace(temporary, target)
-    finally:
-        with suppress(OSError):
-            os.unlink(temporary)
+    with replacing(Path(path)) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        yield text
+        text.detach()  # written out, and left to be closed by its owner

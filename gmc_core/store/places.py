@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import BinaryIO
 
 import platformdirs
 
-from gmc_core.files import give_usual_rights
+from gmc_core.files import PART, replacing
 from gmc_core.store.errors import explained
 
 
@@ -23,9 +22,6 @@ def home() -> Path:
     return Path(platformdirs.user_data_dir("gmc"))
 
 
-_PART = ".part-"
-
-
 def write_atomically(
     path: Path, write: Callable[[BinaryIO], object], *, durable: bool = True
 ) -> None:
@@ -35,25 +31,15 @@ def write_atomically(
     """
     with explained(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(prefix=_PART, dir=path.parent)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                write(file)
-                if durable:
-                    file.flush()
-                    os.fsync(file.fileno())
-            give_usual_rights(name)
-            os.replace(name, path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        with replacing(path, durable=durable) as file:
+            write(file)
         if durable:
             _sync_folder(path.parent)
 
 
 def remove_parts(folder: Path) -> None:
     """Remove what processes that were killed while writing have left in a folder."""
-    for path in folder.glob(f"{_PART}*"):
+    for path in folder.glob(f"{PART}*"):
         with suppress(OSError):
             path.unlink()
 

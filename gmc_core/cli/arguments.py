@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gmc_core.experiment import ExperimentConfig
 
 __all__ = [
+    "FIT",
     "add_experiment_arguments",
     "add_resource_arguments",
     "config_from_arguments",
@@ -26,6 +27,11 @@ __all__ = [
 PROTOCOLS = ("weak", "strong", "none")
 SIGNALS = ("rows", "columns", "blocks")
 MODELS = ("paper", "exact", "ordinal", "mixture")
+# Destinations of the settings of a fit, for commands that choose or vary them.
+FIT = (
+    "model", "epsilon", "iterations", "noise", "init", "signals", "block", "dtype", "objective",
+    "prior_strength", "prior_target", "relaxation", "warm", "components",
+)  # fmt: skip
 
 
 def add_experiment_arguments(
@@ -34,12 +40,17 @@ def add_experiment_arguments(
     """All that decides an experiment's figures.
 
     skip : destinations ("epsilon", "iterations", …) that the command defines
-        itself, such as a list where this has one value.
+        itself, such as a list where this has one value, or does not have. What is
+        parsed holds their defaults.
     """
 
     def add(group: argparse._ArgumentGroup, flag: str, **options: Any) -> None:
-        if flag.removeprefix("--").replace("-", "_") not in skip:
+        name = flag.removeprefix("--").replace("-", "_")
+        if name not in skip:
             group.add_argument(flag, **options)
+        elif parser.get_default(name) is None:
+            switch = options.get("action") == "store_true"
+            parser.set_defaults(**{name: options.get("default", False if switch else None)})
 
     data = parser.add_argument_group("data")
     add(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from gmc_core.cli.arguments import (
+    FIT,
     add_experiment_arguments,
     add_resource_arguments,
     config_from_arguments,
@@ -21,10 +22,6 @@ EXAMPLES = """\
   gmc auto --data my-ratings.csv --protocol none --model-out my.npz
   gmc auto --data ml-1m --seconds 300 --repetitions 3 --json auto.json
 """
-_CHOSEN = (
-    "model", "epsilon", "iterations", "noise", "prior_strength", "prior_target", "relaxation",
-    "warm", "components", "init", "signals", "block", "objective",
-)  # fmt: skip
 
 
 def add_parser(commands: Any) -> None:
@@ -45,12 +42,12 @@ def add_parser(commands: Any) -> None:
         metavar="S",
         help="time to choose in, for each repetition (default: 60)",
     )
-    add_experiment_arguments(parser, skip=_CHOSEN)
+    add_experiment_arguments(parser, skip=[name for name in FIT if name != "dtype"])
     add_resource_arguments(parser)
     output = parser.add_argument_group("output")
     output.add_argument("--json", metavar="FILE", help="write the result as JSON ('-' for stdout)")
     output.add_argument("--model-out", metavar="FILE", help="save the model of the last repetition")
-    parser.set_defaults(run=run, model="paper", signals="rows", block=None, objective=False)
+    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

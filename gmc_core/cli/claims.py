@@ -6,7 +6,7 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any
 
-from gmc_core.cli.arguments import add_experiment_arguments, config_from_arguments, whole
+from gmc_core.cli.arguments import FIT, add_experiment_arguments, config_from_arguments, whole
 from gmc_core.cli.output import check_output, duration, figure, note, table, write_text
 from gmc_core.cli.parser import add_command
 from gmc_core.errors import ConfigError
@@ -25,9 +25,7 @@ POLL_SECONDS = 0.5
 PATIENCE = 3  # times that a run whose worker died is resumed
 # What the claims themselves decide.
 SKIPPED = (
-    "train", "test", "protocol", "seed", "repetitions", "weak_users", "strong_users", "model",
-    "epsilon", "iterations", "noise", "init", "signals", "block", "dtype", "objective",
-    "prior_strength", "prior_target", "relaxation", "warm", "components",
+    "train", "test", "protocol", "seed", "repetitions", "weak_users", "strong_users", *FIT,
 )  # fmt: skip
 
 
@@ -57,11 +55,7 @@ def add_parser(commands: Any) -> None:
     output.add_argument("--out", metavar="FILE", help="write the report as one HTML file")
     output.add_argument("--markdown", metavar="FILE", help="write it as Markdown")
     output.add_argument("--json", metavar="FILE", help="write all figures ('-' for stdout)")
-    parser.set_defaults(
-        run=run, train=None, test=None, protocol="weak", seed=0, repetitions=1, weak_users=None,
-        strong_users=None, model="paper", signals="rows", block=None, dtype="float64",
-        objective=False,
-    )  # fmt: skip
+    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from gmc_core.cli.arguments import add_experiment_arguments, config_from_arguments, whole
+from gmc_core.cli.arguments import FIT, add_experiment_arguments, config_from_arguments, whole
 from gmc_core.cli.output import (
     check_output,
     duration,
@@ -38,11 +38,6 @@ EXAMPLES = """\
 """
 DEFAULT_METHODS = ("paper", "mf", "knn", "bias", "item", "user", "global")
 MOST_SEEDS = 1000
-# What the methods themselves decide.
-FIT_ARGUMENTS = (
-    "seed", "repetitions", "model", "epsilon", "iterations", "noise", "init", "signals", "block",
-    "dtype", "objective", "prior_strength", "prior_target", "relaxation", "warm", "components",
-)  # fmt: skip
 
 
 def seeds(text: str) -> tuple[int, ...]:
@@ -102,7 +97,8 @@ def add_parser(commands: Any) -> None:
         help="a Python that has Surprise, cornac, myFM or LensKit; repeatable (default: those in "
         "GMC_PEER_PYTHON)",
     )
-    add_experiment_arguments(parser, skip=FIT_ARGUMENTS)
+    # The methods themselves decide how they are fitted.
+    add_experiment_arguments(parser, skip=("seed", "repetitions", *FIT))
     machine = parser.add_argument_group("this machine")
     machine.add_argument(
         "--threads", type=whole, metavar="N", help="cores to use (default: all, or GMC_THREADS)"
@@ -113,10 +109,7 @@ def add_parser(commands: Any) -> None:
     )
     output.add_argument("--json", metavar="FILE", help="write the figures ('-' for stdout)")
     output.add_argument("--markdown", metavar="FILE", help="write the table as Markdown")
-    parser.set_defaults(
-        run=run, seed=0, repetitions=1, model="paper", signals="rows", block=None,
-        dtype="float64", objective=False,
-    )  # fmt: skip
+    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -63,7 +63,7 @@ def add_parser(commands: Any) -> None:
     )
     output.add_argument("--again", action="store_true", help="repeat it even if it is there")
     output.add_argument("--detach", action="store_true", help="run in the background")
-    parser.set_defaults(run=run, seed=0, repetitions=1)
+    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:

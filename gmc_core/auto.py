@@ -25,7 +25,7 @@ from gmc_core.models import settings_for
 from gmc_core.ordinal import MAX_VALUES
 from gmc_core.ratings import Ratings
 from gmc_core.settings import FitSettings, Precision
-from gmc_core.splits import Split
+from gmc_core.splits import Split, inner_split
 
 SHARE = 0.1
 SECONDS = 60.0
@@ -128,17 +128,7 @@ def hold_out(train: Ratings, seed: int, share: float = SHARE) -> Split:
             "There are too few ratings to hold some out and choose settings on them. Give the "
             "settings yourself."
         )
-    keep = np.ones(len(train), dtype=bool)
-    keep[held] = False
-    return Split(
-        protocol="weak",
-        train=train.keep_ratings(keep),
-        shown=None,
-        test_users=train.rows[held].astype(np.int64),
-        test_items=train.indices[held].astype(np.int64),
-        test_values=train.values[held].copy(),
-        seed=seed,
-    )
+    return inner_split(train, held, seed)
 
 
 def choose(

@@ -77,10 +77,7 @@ class Planted:
     @cached_property
     def signals(self) -> Signals:
         """The known entries as the core takes them, rows as signals."""
-        indptr = np.concatenate([[0], np.cumsum(self.known.sum(axis=1))]).astype(np.int64)
-        items = np.nonzero(self.known)[1].astype(np.int32)
-        layout = Layout("rows", *self.known.shape)
-        return Signals(layout, frozen(indptr), frozen(items), frozen(self.ratings[self.known]))
+        return Signals.of_table(np.where(self.known, self.ratings, np.nan))
 
     def error(self, estimates: Floats) -> float:
         """RMSE of the estimates at the entries that nobody rated; NaN if there are none."""

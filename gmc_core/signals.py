@@ -111,6 +111,18 @@ class Signals:
             frozen(ratings.values[order]),
         )
 
+    @classmethod
+    def of_table(cls, table: npt.NDArray[np.float64]) -> Signals:
+        """The rows of a table (M, N) that holds NaN where nothing was observed."""
+        observed = ~np.isnan(table)
+        indptr = np.concatenate([[0], np.cumsum(observed.sum(axis=1))]).astype(np.int64)
+        return cls(
+            Layout("rows", *table.shape),
+            frozen(indptr),
+            frozen(np.nonzero(observed)[1].astype(np.int32)),
+            frozen(table[observed]),
+        )
+
     @property
     def count(self) -> int:
         """M, the number of signals."""

@@ -143,7 +143,7 @@ def weak_split(ratings: Ratings, seed: int, n_users: int | None = None) -> Split
         notes += _scaling_notes(len(eligible), f"{n_users:,} users")
     _require_fit({"n_users": n_users}, len(eligible))
     users = np.sort(eligible[choose(words, len(eligible), n_users)])
-    held = _hold_out_one_each(words, ratings, users)
+    held = one_of_each(words, ratings, users)
     chosen = _mask(ratings.n_users, users)
     return Split(
         protocol="weak",
@@ -197,7 +197,7 @@ def strong_split(
     drawn = eligible[choose(words, len(eligible), n_train + n_test)]
     # The first n_train users drawn train: the very ones that weak_split draws.
     novel = np.sort(drawn[n_train:])
-    held = _hold_out_one_each(words, ratings, novel)
+    held = one_of_each(words, ratings, novel)
     return Split(
         protocol="strong",
         train=ratings.select(users=_mask(ratings.n_users, drawn[:n_train])),
@@ -221,6 +221,23 @@ def no_split(ratings: Ratings) -> Split:
         test_users=np.empty(0, dtype=np.int64),
         test_items=np.empty(0, dtype=np.int64),
         test_values=np.empty(0, dtype=np.float64),
+    )
+
+
+def inner_split(train: Ratings, held: npt.NDArray[np.int64], seed: int) -> Split:
+    """A weak split inside a training set, to choose settings on.
+
+    held : positions, among all ratings, of those to predict from the others. seed : of
+        the choice of them.
+    """
+    return Split(
+        protocol="weak",
+        train=train.keep_ratings(~_mask(len(train), held)),
+        shown=None,
+        test_users=train.rows[held].astype(np.int64),
+        test_items=train.indices[held].astype(np.int64),
+        test_values=train.values[held],
+        seed=seed,
     )
 
 
@@ -256,7 +273,7 @@ def pair_split(train: Ratings, test: Ratings) -> Split:
     return replace(split, notes=notes)
 
 
-def _hold_out_one_each(
+def one_of_each(
     words: Words, ratings: Ratings, users: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
     """(len(users),) position, among all ratings, of one random rating of each user."""

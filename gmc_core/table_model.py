@@ -27,9 +27,8 @@ from gmc_core.exact import exact_em
 from gmc_core.gaussian import Gaussian
 from gmc_core.linalg.threads import Team
 from gmc_core.noise import Noise
-from gmc_core.ratings import frozen
 from gmc_core.settings import FitSettings, Precision
-from gmc_core.signals import Layout, Signals
+from gmc_core.signals import Signals
 
 Mask = npt.NDArray[np.bool_]
 Method = Literal["paper", "exact"]
@@ -129,7 +128,7 @@ class TableModel:
         own, given = self.standards.informative, ~np.isnan(values)
         result = np.broadcast_to(self.standards.means, values.shape).copy()
         deviations = None
-        signals = table_signals(self.standards.apply(values))
+        signals = Signals.of_table(self.standards.apply(values))
         standard, variances = estimates(signals, self.gaussian, self.noise, sd=sd, team=team)
         result[:, own] += standard * self.standards.scales[own]
         result[given] = values[given]
@@ -146,7 +145,7 @@ class TableModel:
         Constant and empty columns have no density and are left out; a row without
         other entries has 0.
         """
-        signals = table_signals(self.standards.apply(values))
+        signals = Signals.of_table(self.standards.apply(values))
         found = e_step(signals, self.gaussian, self.noise, team)
         logs = np.log(2 * np.pi) + 2 * np.log(self.standards.scales[self.standards.informative])
         rows = np.repeat(np.arange(signals.count), signals.sizes)
@@ -187,7 +186,7 @@ class TableModel:
         """
         own, given = self.standards.informative, ~np.isnan(values)
         latent, noise = self._draw(len(values), rng)
-        apart = table_signals(self.standards.apply(values) - latent - noise)
+        apart = Signals.of_table(self.standards.apply(values) - latent - noise)
         centred = Gaussian(np.zeros(len(own)), self.gaussian.covariance)
         moved, _ = estimates(apart, centred, self.noise, sd=False, team=team)
         result = np.broadcast_to(self.standards.means, values.shape).copy()
@@ -339,7 +338,7 @@ def _hidden_errors(
     usable = place[columns] >= 0
     rows, columns = rows[usable], columns[usable]
     # With all rows, so that hidden entries are found by their row.
-    signals = table_signals(again.apply(rest))
+    signals = Signals.of_table(again.apply(rest))
     _check_room(signals, method, dtype, team)
     sigma_w = Noise.of(noise, signals.dimension)
     state = initial_state(signals, 0.0, dtype)
@@ -390,20 +389,7 @@ def check_settings(epsilon: float, iterations: int, noise: float, method: str, d
 
 def _training_signals(standard: Floats) -> Signals:
     """The rows that have entries: one without says nothing of how columns vary together."""
-    return table_signals(standard[~np.isnan(standard).all(axis=1)])
-
-
-def table_signals(standard: Floats) -> Signals:
-    """The rows of a table with NaN where it is blank, as signals."""
-    observed = ~np.isnan(standard)
-    rows, columns = standard.shape
-    indptr = np.concatenate([[0], np.cumsum(observed.sum(axis=1))]).astype(np.int64)
-    return Signals(
-        Layout("rows", rows, columns),
-        frozen(indptr),
-        frozen(np.nonzero(observed)[1].astype(np.int32)),
-        frozen(standard[observed]),
-    )
+    return Signals.of_table(standard[~np.isnan(standard).all(axis=1)])
 
 
 def _cholesky(matrix: Floats) -> Floats:

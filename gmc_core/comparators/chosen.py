@@ -9,14 +9,14 @@ import numpy.typing as npt
 
 from gmc_core.auto import SECONDS, choose
 from gmc_core.comparators.gaussian import fit_and_predict
-from gmc_core.draws import bounded, word_stream
+from gmc_core.draws import word_stream
 from gmc_core.errors import ConfigError, DataError, NumericalError
 from gmc_core.experiment import MODEL_VERSION
 from gmc_core.fit import Fit
 from gmc_core.linalg.threads import Team
 from gmc_core.ratings import Ratings
 from gmc_core.settings import FitSettings
-from gmc_core.splits import Split
+from gmc_core.splits import Split, inner_split, one_of_each
 
 VERSION = 1
 
@@ -37,18 +37,7 @@ def hold_out_one_each(train: Ratings, seed: int) -> Split:
             "No training user has two ratings, so none can be held out to choose settings on. "
             "Give the settings yourself."
         )
-    held = train.indptr[users] + bounded(word_stream(seed), train.user_counts[users])
-    keep = np.ones(len(train), dtype=bool)
-    keep[held] = False
-    return Split(
-        protocol="weak",
-        train=train.keep_ratings(keep),
-        shown=None,
-        test_users=users.astype(np.int64),
-        test_items=train.indices[held].astype(np.int64),
-        test_values=train.values[held].copy(),
-        seed=seed,
-    )
+    return inner_split(train, one_of_each(word_stream(seed), train, users), seed)
 
 
 @dataclass(frozen=True)

@@ -344,6 +344,20 @@ def test_the_command_of_a_comparison_means_the_same(tmp_path):
     assert arguments.folder == str(tmp_path)
 
 
+def test_the_command_of_a_comparison_finds_its_files_from_another_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("1,1,3\n")
+    (tmp_path / "sample").mkdir()  # no reason to take it for the embedded one
+    pair = ExperimentConfig(data="", protocol="pair", train_file="a.csv", test_file="b.csv")
+    command = command_for(pair, ComparisonFolder(tmp_path), (0,), ["bias"], "bias", ["p/python"])
+    assert f"--train={tmp_path / 'a.csv'}" in command
+    assert f"--test={tmp_path / 'b.csv'}" in command
+    assert f"--peer-python={tmp_path / 'p/python'}" in command
+    named = command_for(ExperimentConfig(), ComparisonFolder(tmp_path), (0,), ["bias"], "bias")
+    assert "--data=sample" in named
+
+
 def test_a_comparison_is_found_by_its_data_and_protocol():
     config = ExperimentConfig(filter=Filter(max_items=40))
     same = replace(config, seed=5, repetitions=3, fit=FitSettings(epsilon=1.0))

@@ -193,10 +193,9 @@ def start_comparison(subject: Subject) -> ComparisonFolder:
         return folder
     seeds = tuple(range(subject.splits))
     made = [method_named(name, subject.scale) for name in METHODS]
-    config = anywhere(subject.base)
     plan = Plan(
         title=f"Claims: {subject.data['name']}, weak",
-        command=comparisons.command_for(config, folder, seeds, METHODS, "paper"),
+        command=comparisons.command_for(subject.base, folder, seeds, METHODS, "paper"),
         protocol="weak",
         seeds=seeds,
         methods=tuple((m.name, m.label, method_key(m)) for m in made),

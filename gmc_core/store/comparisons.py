@@ -42,6 +42,7 @@ from gmc_core.store.command import arguments_of
 from gmc_core.store.errors import StoreError, explained
 from gmc_core.store.identity import host, process_mark
 from gmc_core.store.places import home, write_atomically
+from gmc_core.store.submitting import absolute, anywhere
 
 ACTIVE = ("starting", "running")
 LOOK_SECONDS = 0.2
@@ -351,20 +352,17 @@ def command_for(
     reference: str,
     pythons: Sequence[str] = (),
 ) -> tuple[str, ...]:
-    """The arguments of ``gmc`` that compute a comparison.
+    """The arguments of ``gmc`` that compute a comparison, from whatever folder.
 
     pythons : interpreters with other packages.
     """
-    place = Path(config.data)
-    if config.data and place.exists():
-        config = replace(config, data=str(place.absolute()))
     return (
         "compare",
-        *arguments_of(replace(config, fit=FitSettings()), sweep=True),
+        *arguments_of(replace(anywhere(config), fit=FitSettings()), sweep=True),
         *(() if config.protocol == "pair" else (f"--seeds={','.join(map(str, seeds))}",)),
         f"--methods={','.join(methods)}",
         f"--reference={reference}",
-        *(f"--peer-python={python}" for python in pythons),
+        *(f"--peer-python={absolute(python)}" for python in pythons),
         f"--folder={folder.path.absolute()}",
     )
 

@@ -135,12 +135,6 @@ class Submitting(Reading):
 
 def anywhere(config: ExperimentConfig) -> ExperimentConfig:
     """The same with absolute paths: the worker has another current folder."""
-
-    def absolute(name: str | None) -> str | None:
-        if not name or not (os.sep in name or Path(name).expanduser().exists()):
-            return name  # the name of a data set, or a file that nobody will find
-        return str(Path(name).expanduser().absolute())
-
     noise = config.fit.noise
     if isinstance(noise, str):
         noise = str(Path(noise).expanduser().absolute())
@@ -152,6 +146,13 @@ def anywhere(config: ExperimentConfig) -> ExperimentConfig:
         test_file=absolute(config.test_file),
         fit=replace(config.fit, noise=noise),
     )
+
+
+def absolute(name: str | None) -> str | None:
+    """A path from any folder; a name, or a file that nobody will find, as it is."""
+    if not name or not (os.sep in name or Path(name).expanduser().exists()):
+        return name
+    return str(Path(name).expanduser().absolute())
 
 
 def request_of(config: ExperimentConfig) -> str:

@@ -40,23 +40,28 @@ def letters() -> np.ndarray:
     return np.frombuffer(b"ULTN", dtype=np.uint8).copy()
 
 
+def _in_place(routine: str):  # type: ignore[no-untyped-def]
+    """What numba compiles a call of potrf or potri to: the routine on a lower triangle."""
+
+    def overloaded(matrix, n, ld, flags, integers):  # type: ignore[no-untyped-def]
+        external = _EXTERNAL[routine, matrix.dtype]
+
+        def implementation(matrix, n, ld, flags, integers):  # type: ignore[no-untyped-def]
+            integers[0], integers[1], integers[2] = n, ld, 0
+            external(
+                flags.ctypes, integers.ctypes, matrix.ctypes, integers[1:].ctypes,
+                integers[2:].ctypes,
+            )  # fmt: skip
+            return integers[2]
+
+        return implementation
+
+    return overloaded
+
+
 def potrf(matrix, n, ld, flags, integers):  # type: ignore[no-untyped-def]
     """Factor the leading n × n block in place; > 0 where it is not positive definite."""
     raise NotImplementedError("compiled code only")
-
-
-@overload(potrf, inline="always")
-def _potrf_overload(matrix, n, ld, flags, integers):  # type: ignore[no-untyped-def]
-    routine = _EXTERNAL["potrf", matrix.dtype]
-
-    def implementation(matrix, n, ld, flags, integers):  # type: ignore[no-untyped-def]
-        integers[0], integers[1], integers[2] = n, ld, 0
-        routine(
-            flags.ctypes, integers.ctypes, matrix.ctypes, integers[1:].ctypes, integers[2:].ctypes
-        )
-        return integers[2]
-
-    return implementation
 
 
 def potri(matrix, n, ld, flags, integers):  # type: ignore[no-untyped-def]
@@ -64,18 +69,8 @@ def potri(matrix, n, ld, flags, integers):  # type: ignore[no-untyped-def]
     raise NotImplementedError("compiled code only")
 
 
-@overload(potri, inline="always")
-def _potri_overload(matrix, n, ld, flags, integers):  # type: ignore[no-untyped-def]
-    routine = _EXTERNAL["potri", matrix.dtype]
-
-    def implementation(matrix, n, ld, flags, integers):  # type: ignore[no-untyped-def]
-        integers[0], integers[1], integers[2] = n, ld, 0
-        routine(
-            flags.ctypes, integers.ctypes, matrix.ctypes, integers[1:].ctypes, integers[2:].ctypes
-        )
-        return integers[2]
-
-    return implementation
+overload(potrf, inline="always")(_in_place("potrf"))
+overload(potri, inline="always")(_in_place("potri"))
 
 
 def potrs(matrix, n, ld, right, flags, integers):  # type: ignore[no-untyped-def]

@@ -21,8 +21,8 @@ ML1M_MEMORY = 296e6
 ML1M_TEXT = (
     "**MovieLens 1M, measured:** 6,040 users and 3,592 movies. The E-step takes 86 GFLOP, where "
     "the paper's formula with the mean user gives 9; the heaviest user has rated 2,308 movies, the "
-    "median user 96. The M-step takes 85 GFLOP (78 for the covariance, 7 to fill in): it is not "
-    "negligible. A fit needs 296 MB beside the ratings, 2.9 N² numbers."
+    "median user 96. The M-step takes 85 GFLOP (7 for AΣ, 78 for the product with itself): it is "
+    "not negligible. A fit needs 296 MB beside the ratings, 2.9 N² numbers."
 )
 LIMIT = 1.0
 
@@ -55,8 +55,9 @@ def _cholesky() -> None:
             r"K=\Sigma_{oo}=LL^{\!\top},\quad a=L^{-\top}L^{-1}(y-\mu_o):\quad"
             r"\tfrac13N_i^3\ \text{flops}",
             "**To fill in for a user, the covariance of what they rated is split into a triangle "
-            "times its mirror image.** Two easy triangular solves then stand in for the inverse. "
-            "Nothing is ever inverted; it is faster and loses fewer digits.",
+            "times its mirror image.** Two easy triangular solves then do what the formula's "
+            "inverse does; it is faster and loses fewer digits. (Exact EM does need K⁻¹: that "
+            "takes twice as much again.)",
         )
         count = st.slider(
             "Movies that the user rated", 2, 20, 8,
@@ -135,9 +136,11 @@ def _m_step(cost: Cost) -> None:
     head(
         "The M-step: not negligible either",
         formula,
-        f"**Here {words}, the cheapest of three exact ways: {flops_text(cost.m_flops)}, beside "
-        f"{flops_text(cost.e_flops)} for the E-step in the same form.** The paper calls the M-step "
-        f"negligible; here it is {100 * cost.m_flops / cost.flops:.0f} % of an iteration.",
+        f"**Three ways give exactly the same Σ; here {words}, which is the cheapest: "
+        f"{flops_text(cost.m_flops)}, beside {flops_text(cost.e_flops)} for an E-step that goes "
+        f"with it.** The paper calls the M-step negligible; here it is "
+        f"{100 * cost.m_flops / cost.flops:.0f} % of an iteration. A is the sparse table of the "
+        "weights *a*, nnz the number of ratings.",
     )
     st.markdown(ML1M_TEXT)
 
@@ -149,8 +152,8 @@ def _memory(cost: Cost, name: str) -> None:
             "Memory: why N²",
             r"\Sigma\in\mathbb R^{N\times N}:\quad 8N^2\ \text{bytes}",
             "**Σ has a number for every pair of items, so twice the items need four times the "
-            "memory.** The number of users hardly matters: of each only as many weights are kept "
-            "as ratings.",
+            "memory.** The number of users hardly matters: of each only the weights *a* are kept, "
+            "one number for each rating.",
         )
         own = 8 * cost.dimension**2
         text = (

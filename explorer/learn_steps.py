@@ -21,31 +21,44 @@ EXACT_M = (
 )
 START = r"\tilde f_i=y_i\ \text{where known},\quad 3\ \text{elsewhere}"
 E_STEP = r"\tilde f_i=\mu+\Sigma_{\cdot o}\,(\Sigma_{oo}+\Sigma_w)^{-1}(y_i-\mu_o)"
+LOOP = (
+    "EM (expectation, maximisation) repeats two steps: the **E-step** fills every gap by the "
+    "present ellipse, the **M-step** measures the ellipse anew on the filled-in table. *Planted* "
+    "is the ellipse that the users were drawn from: the truth that the method has to find."
+)
 WHY = """
 #### What ε does, and why the paper needs it
 
 1. **The problem.** The M-step measures the spread of the filled-in table as if every entry had
-   been rated. But a fill is a conditional mean: the fills line up exactly, without the scatter that
-   real ratings would have. So Σ comes out too thin.
-2. **It feeds itself.** A thin Σ makes the next fills lie even closer to a line, and the next Σ is
-   thinner still: **variance that is lost in one iteration never comes back by itself.** The model
-   grows sure of patterns that it has made up. In the extreme Σ is flat, some Σₒₒ cannot be
-   inverted, and the next E-step is impossible. With fewer users than movies it is flat from the
-   start: M points span at most M − 1 directions.
-3. **The repair.** ε is added to every variance in every M-step, so that **no direction of Σ is ever
-   thinner than ε**: Σ has full rank, all inverses exist, and the thinning stops. It also makes the
-   model more careful, since the fills are drawn towards the mean.
-4. **The price.** ε is the same in all directions, needed or not. Too small and the model stays too
-   sure; too large and it believes in no pattern any more and fills in means. Exact EM adds what was
-   really lost, the conditional covariance *Cᵢ* of each user's missing ratings, and does not need ε
-   for that; it costs one matrix inverse more for each user.
+   been rated. But a fill is a conditional mean, and the true ratings scatter around it. In
+   chapter 1 a movie's ratings have variance 1; the fills for it have only .8² = .64, and what they
+   lack is the conditional variance *Cᵢ* = .36 = .60². So Σ comes out too thin.
+2. **It feeds itself.** With a thinner Σ the next fills follow the pattern even more closely, and
+   the next Σ is thinner still: **in the paper's M-step nothing puts back the variance that an
+   iteration has lost.** Only users who rated both movies show the real scatter; here they are few,
+   and in a real table, where nearly every entry is a fill, there are none. The model grows sure of
+   patterns that it has made up. In the extreme Σ is flat: some Σₒₒ, the covariance of what a user
+   rated, cannot be inverted, and the next E-step is impossible. With fewer users than movies it is
+   flat from the start, because M users span at most M − 1 directions.
+3. **The repair.** ε is added to all variances in every M-step, so that **no direction of Σ is ever
+   thinner than ε**: Σ has full rank, the E-step can always be computed, and the thinning stops. It
+   also makes the model more careful: Σₐₐ stands below the fraction bar of chapter 1, so a larger
+   one draws the fills towards the mean.
+4. **The price.** ε widens all directions alike, needed or not. Too small and the model stays too
+   sure; too large and it believes in no pattern any more and fills in means. Here .3 is more than
+   was lost, and the learned ellipse gets fatter than the planted one; on ratings one tries which ε
+   predicts best (the Sensitivity page). Exact EM adds what was really lost, the *Cᵢ* of each user's
+   missing ratings, and needs no ε for that. It costs the inverse of every Σₒₒ, which makes the
+   E-step about three times as dear; and an ellipse that is already flat it cannot open either.
 """
 
 NOISE = """
-**And noise?** If ratings are noisy, $K=\\Sigma_{oo}+\\Sigma_w$ is larger than $\\Sigma_{oo}$: even
-a rated entry is not fully believed but drawn towards the mean: the dots leave their ratings. The
-paper's M-step then loses still more variance; exact EM accounts for it. The paper sets
-$\\Sigma_w=0$ and leaves the smoothing to ε. Move the noise slider and compare the two M-steps.
+**And noise?** ε says that the *ellipse* is too thin, the noise variance σ² that a *rating* is
+inexact. With $\\Sigma_w=\\sigma^2I$ the E-step solves $K=\\Sigma_{oo}+\\Sigma_w$ in place of
+$\\Sigma_{oo}$. Then even a rated entry is drawn towards the mean, so the dots leave their ratings;
+with ε alone they stay there. K can be inverted as soon as σ² is above 0, but Σ still gets thinner,
+and faster: now the rated entries lose scatter as well. Exact EM adds that back too. The paper sets
+σ² = 0, so that ε alone makes the model careful. Move the noise slider and compare the two M-steps.
 """
 TRY = (
     "Try: go to step 20 with ε = 0 and watch the ellipse thin; then ε = 0.3, still at step 20; "
@@ -66,6 +79,7 @@ def cloud(both: float, noise: float) -> lesson.Planted:
 
 def show() -> None:
     """The chapter."""
+    st.markdown(LOOP)
     left, right = st.columns(ROOM_FOR_CONTROLS, gap="medium")
     with left:
         words = st.container()
@@ -163,14 +177,15 @@ def _words(frame: lesson.Frame, method: lesson.Method) -> None:
             "Start: every gap holds a 3",
             START,
             "**Nothing is learned yet.** The unknown rating of every user is set to the initial "
-            "value 3, which is why their symbols stand in a cross. Press *Forward*.",
+            "value 3, so those who rated one movie stand in two lines, a cross. Press *Forward*.",
         )
     elif frame.kind == "E":
         head(
             f"E-step {frame.iteration}: fill in with the ellipse",
             E_STEP,
-            "**Each user's gap moves to the densest place on their line**, as in chapter 1. The "
-            "fills line up exactly: they show the pattern, but none of the scatter around it.",
+            "**Each user's gap moves to the densest place on their line**, as in chapter 1. All "
+            "who rated the same movie now stand exactly on one line: the fills show the pattern, "
+            "but none of the scatter around it.",
         )
     elif method == "paper" or frame.iteration == 1:
         head(
@@ -185,7 +200,8 @@ def _words(frame: lesson.Frame, method: lesson.Method) -> None:
             f"M-step {frame.iteration}: measure the ellipse",
             EXACT_M,
             "**The same, plus *Cᵢ*, the scatter that the fills of user i lack**: the conditional "
-            "variance of chapter 1, zero where the user has rated (without noise).",
+            "covariance, in chapter 1 Var(f_b | y_a); zero where the user has rated (without "
+            "noise).",
         )
 
 
@@ -202,9 +218,9 @@ def _thickness(both: float, noise: float, epsilon: float, truth: float, current:
         head(
             "How thick the ellipse stays",
             r"\lambda_{\min}(\Sigma)\ \ge\ \varepsilon",
-            "**Without ε the paper's ellipse gets thinner with every iteration; with ε it cannot "
-            "get thinner than ε.** Exact EM moves towards the planted thickness by itself, as near "
-            "as so few ratings allow.",
+            "**Without ε the paper's ellipse gets thinner and thinner; with ε it cannot get "
+            "thinner than ε.** Exact EM moves towards the planted thickness without ε, as near as "
+            "so few ratings allow. Drawn is the smallest variance of Σ in any direction, λₘᵢₙ.",
         )
         if both == 0:
             st.info(

@@ -22,9 +22,12 @@ def show() -> None:
             "An ellipse for the users, a line for one of them",
             r"f\sim\mathcal N(\mu,\Sigma)\qquad"
             r"\tilde f_b=\mu_b+\frac{\Sigma_{ba}}{\Sigma_{aa}+\sigma^2}\,(y_a-\mu_a)",
-            "Each dot is a user. **Those who like one movie tend to like the other, so the cloud "
-            "is a tilted ellipse.** A user who rated only one lies somewhere on a straight line; "
-            "the best guess is where the cloud is densest on it.",
+            "Each dot is a user: their taste *f* for two movies, *a* and *b*. μ is the middle of "
+            "the cloud; Σ is its shape, with the variances Σₐₐ and Σᵦᵦ and the covariance Σᵦₐ. "
+            "**Those who like one movie tend to like the other, so the cloud is a tilted "
+            "ellipse.** A user who gave *a* the rating *yₐ* and has not rated *b* lies somewhere "
+            "on a straight line (with noise, near it); the best guess for *b*, the fill f̃, is "
+            "where the cloud is densest on it.",
         )
         rated = st.segmented_control(
             "This user has rated",
@@ -79,8 +82,8 @@ def show() -> None:
             r"\operatorname{Var}(f_b\mid y_a)=\Sigma_{bb}-"
             r"\frac{\Sigma_{ba}^2}{\Sigma_{aa}+\sigma^2}",
             "**Cut the hill of users along the line and the profile is a narrower bell.** Its top "
-            "is both its mean and the most probable value: the maximum a posteriori (MAP) estimate "
-            "that the paper's E-step computes.",
+            "is the most probable value, and since a bell is symmetric also its mean: the maximum "
+            "a posteriori (MAP) estimate that the paper's E-step computes (chapter 2).",
         )
         bottom = f"{covariance[movie, movie]:.2f}"
         if noise:
@@ -92,8 +95,8 @@ def show() -> None:
         )
         st.markdown(
             "The rating moves the fill; the width stays, since the variance does not depend on "
-            "*what* was rated, only on *which*. With noise the rating is trusted less: the fill "
-            "moves towards μ and the bell widens."
+            "*how* the movie was rated, only on *which* movie was. With noise the rating is "
+            "trusted less: the fill moves towards μ and the bell widens."
         )
     with right:
         figure = figures.density_figure(prior, (mean, sd), name, dark=is_dark())

@@ -60,8 +60,9 @@ def neighbours(chapter: str) -> None:
 
 page_header(
     "Learn",
-    "Why one Gaussian can fill in missing ratings, in four chapters. All pictures are live: they "
-    "are computed by the code that fits real data, on small invented data whose truth is known.",
+    "Why one Gaussian can fill in missing ratings, as in the paper by Léger, Yu and Sapiro, in "
+    "four chapters. All pictures are live: they are computed by the code that fits real data, on "
+    "small invented data whose truth is known.",
 )
 chosen = st.segmented_control(
     "Chapter",

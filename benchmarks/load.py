@@ -30,9 +30,10 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -120,54 +121,52 @@ def _server() -> psutil.Process:
     raise SystemExit("The dashboard's process was not found.")
 
 
-async def visit(page: Any, name: str) -> float:
-    """Click on a page's link; seconds until it is there and its script has ended."""
-    began = time.perf_counter()
-    await page.get_by_role("link", name=name, exact=True).first.click()
-    await page.get_by_role("heading", level=1, name=name, exact=True).wait_for()
-    await page.wait_for_selector(RUNNING, state="detached")
-    return time.perf_counter() - began
+# A visitor's way to a page: seconds until it was there, and the errors that it showed.
+Visit = Callable[[str], Awaitable[tuple[float, list[str]]]]
+Visitor = Callable[[], AbstractAsyncContextManager[Visit]]
 
 
-async def browser_session(
-    browser: Any,
-    url: str,
-    run: str,
-    number: int,
-    visits: int,
-    pause: float,
-    outcome: Outcome,
-    order: Sequence[str] = (),
-) -> None:
-    """One visitor; ``order`` of the pages, random without."""
-    rng = random.Random(number)
+@asynccontextmanager
+async def in_browser(browser: Any, url: str, run: str) -> AsyncIterator[Visit]:
+    """A visitor who clicks on links, in a context of one Chromium."""
     context = await browser.new_context(viewport=SIZE)
     context.set_default_timeout(READY_MS)
-    answers: list[float] = []
     try:
         page = await context.new_page()
         await page.goto(f"{url}/?run={run}", wait_until="domcontentloaded")
         await page.wait_for_selector(TITLE)
         await page.wait_for_selector(RUNNING, state="detached")
-        before = ""
-        for step in range(visits):
-            await asyncio.sleep(pause * rng.uniform(0.5, 1.5))
-            others = [name for name in PAGES if name != before]
-            before = order[step] if order else rng.choice(others)
-            answers.append(await visit(page, before))
-            shown = await page.locator(ERRORS).all_inner_texts()
-            if shown:
-                outcome.failures.append(f"session {number}, {before}: {shown[0][:120]}")
-    except Exception as error:  # a visitor who does not get through is a result, not an end
-        outcome.failures.append(f"session {number}: {str(error).splitlines()[0]}")
+
+        async def visit(name: str) -> tuple[float, list[str]]:
+            began = time.perf_counter()
+            await page.get_by_role("link", name=name, exact=True).first.click()
+            await page.get_by_role("heading", level=1, name=name, exact=True).wait_for()
+            await page.wait_for_selector(RUNNING, state="detached")
+            took = time.perf_counter() - began
+            return took, await page.locator(ERRORS).all_inner_texts()
+
+        yield visit
     finally:
         await context.close()
-    outcome.answers += answers
-    if answers:
-        outcome.medians.append(statistics.median(answers))
 
 
-async def ask(socket: Any, name: str, query: str) -> tuple[float, list[str]]:
+@asynccontextmanager
+async def without_browser(url: str, run: str) -> AsyncIterator[Visit]:
+    """A visitor who asks for pages as a browser does, and draws nothing."""
+    from websockets.asyncio.client import connect
+
+    async with connect(
+        f"{url.replace('http', 'ws')}/_stcore/stream",
+        subprotocols=["streamlit"],
+        origin=url,
+        max_size=None,
+        proxy=None,  # type: ignore[arg-type,list-item]
+    ) as socket:
+        await ask(socket, f"run={run}", "")
+        yield partial(ask, socket, f"run={run}")
+
+
+async def ask(socket: Any, query: str, name: str) -> tuple[float, list[str]]:
     """Ask for a page; seconds until its script has ended, and the errors that it shows."""
     message = BackMsg()
     message.rerun_script.page_name = name.lower()
@@ -194,53 +193,43 @@ async def ask(socket: Any, name: str, query: str) -> tuple[float, list[str]]:
 
 
 async def session(
-    url: str,
-    run: str,
+    visitor: Visitor,
     number: int,
     visits: int,
     pause: float,
     outcome: Outcome,
     order: Sequence[str] = (),
 ) -> None:
-    """One visitor without a browser; ``order`` of the pages, random without."""
-    from websockets.asyncio.client import connect
-
+    """One visitor; ``order`` of the pages, random without."""
     rng = random.Random(number)
-    address, query = f"{url.replace('http', 'ws')}/_stcore/stream", f"run={run}"
     answers: list[float] = []
     try:
-        async with connect(
-            address,
-            subprotocols=["streamlit"],
-            origin=url,
-            max_size=None,
-            proxy=None,  # type: ignore[arg-type,list-item]
-        ) as socket:
-            await ask(socket, "", query)
+        async with visitor() as visit:
             before = ""
             for step in range(visits):
                 await asyncio.sleep(pause * rng.uniform(0.5, 1.5))
                 others = [name for name in PAGES if name != before]
                 before = order[step] if order else rng.choice(others)
-                took, errors = await ask(socket, before, query)
+                took, errors = await visit(before)
                 answers.append(took)
                 outcome.failures += [f"session {number}, {before}: {text[:120]}" for text in errors]
     except Exception as error:  # a visitor who does not get through is a result, not an end
-        outcome.failures.append(f"session {number}: {type(error).__name__} {error}")
+        said = (str(error).splitlines() or [""])[0]
+        outcome.failures.append(f"session {number}: {type(error).__name__} {said}")
     outcome.answers += answers
     if answers:
         outcome.medians.append(statistics.median(answers))
 
 
 async def crowd(
-    url: str, run: str, sessions: int, visits: int, pause: float, server: Memory
+    visitor: Visitor, sessions: int, visits: int, pause: float, server: Memory
 ) -> Outcome:
-    """All visitors at once, without browsers."""
+    """One visitor who warms the server, then all at once."""
     outcome = Outcome()
-    await session(url, run, -1, len(PAGES), 0.0, outcome, PAGES)
+    await session(visitor, -1, len(PAGES), 0.0, outcome, PAGES)
     outcome = Outcome(failures=outcome.failures)
     before = server.cpu_seconds()
-    await asyncio.gather(*(session(url, run, k, visits, pause, outcome) for k in range(sessions)))
+    await asyncio.gather(*(session(visitor, k, visits, pause, outcome) for k in range(sessions)))
     outcome.spent(server, before, sessions)
     return outcome
 
@@ -248,21 +237,13 @@ async def crowd(
 async def browser_crowd(
     url: str, run: str, sessions: int, visits: int, pause: float, server: Memory
 ) -> Outcome:
-    """All visitors at once, each in a context of one Chromium."""
+    """The same, each in a context of one Chromium."""
     from playwright.async_api import async_playwright
 
-    outcome = Outcome()
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(**launch_options())
-        await browser_session(browser, url, run, -1, len(PAGES), 0.0, Outcome(), PAGES)
-        before = server.cpu_seconds()
-        await asyncio.gather(
-            *(
-                browser_session(browser, url, run, k, visits, pause, outcome)
-                for k in range(sessions)
-            )
-        )
-        outcome.spent(server, before, sessions)
+        visitor = partial(in_browser, browser, url, run)
+        outcome = await crowd(visitor, sessions, visits, pause, server)
         await browser.close()
     return outcome
 
@@ -287,8 +268,13 @@ def measure(
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         with dashboard(data, place) as (url, run), Memory() as memory:
-            visitors = browser_crowd if browsers else crowd
-            outcome = asyncio.run(visitors(url, run, sessions, visits, pause, memory))
+            how = (sessions, visits, pause, memory)
+            came = (
+                browser_crowd(url, run, *how)
+                if browsers
+                else crowd(partial(without_browser, url, run), *how)
+            )
+            outcome = asyncio.run(came)
             if not memory.alive:
                 outcome.failures.append("the server has ended")
         log = (place / "home" / "server.log").read_text(errors="replace")

@@ -235,19 +235,19 @@ def _exports(folder: ComparisonFolder, plan: Plan, reference: str) -> None:
     with st.expander("Export, and the command", icon=":material/ios_share:"):
         comparison = loaded(folder)
         if comparison is not None and comparison.outcomes:
-            comparison = comparison.against(reference)
-            figures_json = json.dumps(without_nan(comparison.as_dict()), indent=1)
+            found, name = comparison.against(reference), f"comparison-{folder.id}"
             with st.container(horizontal=True, gap="small"):
                 download(
-                    "Table (CSV)", to_csv(as_frame(comparison.rows())),
-                    f"comparison-{folder.id}.csv", "text/csv", key="compare_csv",
+                    "Table (CSV)", lambda: to_csv(as_frame(found.rows())), f"{name}.csv",
+                    "text/csv", key="compare_csv",
                 )  # fmt: skip
                 download(
-                    "Table (Markdown)", markdown(comparison), f"comparison-{folder.id}.md",
-                    "text/markdown", key="compare_markdown",
+                    "Table (Markdown)", lambda: markdown(found), f"{name}.md", "text/markdown",
+                    key="compare_markdown",
                 )  # fmt: skip
                 download(
-                    "All figures (JSON)", figures_json, f"comparison-{folder.id}.json",
+                    "All figures (JSON)",
+                    lambda: json.dumps(without_nan(found.as_dict()), indent=1), f"{name}.json",
                     "application/json", key="compare_json",
                 )  # fmt: skip
         st.caption(f"Every prediction is in `{folder.path}`.")

@@ -120,7 +120,7 @@ def _begin(subject: Subject) -> None:
     check.submit(context.store(), subject)
     start_worker()
     st.session_state[_WANTED] = subject.data["sha256"]
-    _follow_with_comparison(subject)
+    _follow_with_comparison(subject, check.progress(context.store(), subject))
 
 
 @guard()
@@ -138,9 +138,8 @@ def _wants_comparison(subject: Subject, progress: Progress) -> bool:
     return wanted and progress.comparison_missing
 
 
-def _follow_with_comparison(subject: Subject) -> bool:
+def _follow_with_comparison(subject: Subject, progress: Progress) -> bool:
     """Begin the comparison if it is its turn; true if it was begun."""
-    progress = check.progress(context.store(), subject)
     if progress.active or not _wants_comparison(subject, progress):
         return False
     st.session_state.pop(_WANTED)  # once for each click, or a failure would repeat for ever
@@ -154,7 +153,7 @@ def _follow_with_comparison(subject: Subject) -> bool:
 @guard()  # a repeated fragment is outside the page's own guard
 def _body(subject: Subject, drawn: tuple[Any, ...]) -> None:
     progress = check.progress(context.store(), subject)
-    if _follow_with_comparison(subject):
+    if _follow_with_comparison(subject, progress):
         st.rerun(scope="app")
     now = fingerprint(progress)
     if now != drawn and not is_active(progress):

@@ -86,7 +86,12 @@ def test_chapter_2_compares_the_m_steps_at_the_end():
     assert float(number(at, "Smallest variance")) > 5 * thin
     assert "plus *Cᵢ*" in texts(at) or at.subheader[0].value.startswith("E-step")
     said = texts(sound(at))
-    for point in ("nothing puts back the variance", "ever thinner than ε", "full rank", "too large"):
+    for point in (
+        "nothing puts back the variance",
+        "ever thinner than ε",
+        "full rank",
+        "too large",
+    ):
         assert point in re.sub(r"\s+", " ", said)
 
 

@@ -7,8 +7,9 @@ lightened until each has a contrast of 3:1 or more to its background.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import plotly.graph_objects as go
 
@@ -87,6 +88,21 @@ DARK = Palette(
 def palette(dark: bool = False) -> Palette:
     """The colours for a light or a dark background."""
     return DARK if dark else LIGHT
+
+
+def error_bars(
+    ends: Sequence[tuple[float, float, float]], color: str, thickness: float, width: float
+) -> dict[str, Any]:
+    """Plotly's error bars from (middle, low, high); width is that of their caps."""
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [high - middle for middle, _, high in ends],
+        "arrayminus": [middle - low for middle, low, _ in ends],
+        "color": color,
+        "thickness": thickness,
+        "width": width,
+    }
 
 
 def faint(color: str, opacity: float) -> str:

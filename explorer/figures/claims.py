@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pandas as pd
 import plotly.graph_objects as go
 
-from explorer.theme import faint, palette, style
+from explorer.theme import error_bars, faint, palette, style
 from gmc_core.claims.catalogue import CLAIMS
 from gmc_core.claims.report import nmae_lines, on_chart
 from gmc_core.claims.verdict import MARGIN, Verdict
@@ -70,15 +70,12 @@ def intervals_figure(
                 "middle left" if value > 0 else "middle right" for _, value, _, _ in places_of
             ],
             marker={"color": colors.categorical[index], "size": 8},
-            error_x={
-                "type": "data",
-                "symmetric": False,
-                "array": [high - value for _, value, high, _ in places_of],
-                "arrayminus": [value - low for low, value, _, _ in places_of],
-                "color": colors.categorical[index],
-                "thickness": 2,
-                "width": 0,
-            },
+            error_x=error_bars(
+                [(value, low, high) for low, value, high, _ in places_of],
+                colors.categorical[index],
+                2,
+                0,
+            ),
             customdata=[
                 (rows[k][0].title, rows[k][2].label, rows[k][2].value, *rows[k][2].interval)
                 for k in chosen

@@ -8,7 +8,7 @@ from typing import Literal
 
 import plotly.graph_objects as go
 
-from explorer.theme import palette, style
+from explorer.theme import error_bars, palette, style
 from gmc_core.comparison import Difference, Row
 
 Metric = Literal["nmae", "rmse"]
@@ -48,7 +48,9 @@ def differences_figure(
         figure.add_scatter(
             x=[value.mean for _, value in over_splits],
             y=[name for name, _ in over_splits],
-            error_x=_bars([(v.mean, v.low, v.high) for _, v in over_splits], colors.muted, 1.5, 7),
+            error_x=error_bars(
+                [(v.mean, v.low, v.high) for _, v in over_splits], colors.muted, 1.5, 7
+            ),
             mode="markers",
             marker={"color": colors.muted, "symbol": "line-ns-open", "size": 11},
             name="over splits",
@@ -59,7 +61,7 @@ def differences_figure(
     figure.add_scatter(
         x=[value.ratings.mean for _, value in found],
         y=[name for name, _ in found],
-        error_x=_bars(
+        error_x=error_bars(
             [(v.ratings.mean, v.ratings.low, v.ratings.high) for _, v in found],
             colors.accent, 4, 0,
         ),
@@ -172,18 +174,3 @@ def _point(row: Row, metric: Metric, cpu: bool) -> tuple[float, float] | None:
 
 def _name(row: Row) -> str:
     return html.escape(row.label, quote=False)
-
-
-def _bars(
-    ends: Sequence[tuple[float, float, float]], color: str, thickness: float, width: float
-) -> dict[str, object]:
-    """Plotly's error bars from (middle, low, high)."""
-    return {
-        "type": "data",
-        "symmetric": False,
-        "array": [high - middle for middle, _, high in ends],
-        "arrayminus": [middle - low for middle, low, _ in ends],
-        "color": color,
-        "thickness": thickness,
-        "width": width,
-    }

@@ -12,6 +12,7 @@ from explorer.screenshots import settle
 
 HEATMAP = '[data-testid="stVegaLiteChart"] svg'
 # The recommendations' text twin: titles and predictions.
+BACKGROUND = "getComputedStyle(document.querySelector('[data-testid=\"stApp\"]')).backgroundColor"
 LIST = '[aria-label^="Recommendations: "]'
 # A cold machine compiles the numerical code first.
 PATIENCE_MS = 180_000
@@ -26,6 +27,14 @@ def follow(page: Any, link: str, heading: str) -> None:
     """Click a link and wait for the page that it leads to."""
     page.get_by_role("link", name=link, exact=True).first.click()
     page.get_by_role("heading", level=1, name=heading, exact=True).wait_for()
+    settle(page)
+
+
+def turn_dark(page: Any) -> None:
+    """The system's theme becomes dark, and the page is drawn anew (Streamlit's key R)."""
+    page.emulate_media(color_scheme="dark")
+    page.keyboard.press("r")
+    page.wait_for_function(f"{BACKGROUND} !== 'rgb(255, 255, 255)'")
     settle(page)
 
 

@@ -9,7 +9,7 @@ import pytest
 from computed_runs import computed, small
 from playwright.sync_api import expect
 
-from browser.steps import click_a_cell, download
+from browser.steps import click_a_cell, download, turn_dark
 from explorer.screenshots import open_page, settle
 from gmc_core.store import Store
 
@@ -94,7 +94,6 @@ def test_a_user_with_a_hidden_rating(app, page, run):
     page.locator(FRAME).nth(2).wait_for()
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize(
     "place",
     [
@@ -107,14 +106,16 @@ def test_a_user_with_a_hidden_rating(app, page, run):
         "recommend?who=A+user+of+the+data",
     ],
 )
-def test_views_fit_a_laptop(app, new_page, run, place, theme):
-    page = new_page(theme)
+def test_views_fit_a_laptop(app, page, run, place):
     problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(str(error)))
     open_page(page, f"{app.url}/{place}&run={run}")
-    assert not problems
-    assert page.locator('[data-testid="stAlertContentError"]').count() == 0
-    wide, visible = page.evaluate(
-        f"(e => [e.scrollWidth, e.clientWidth])(document.querySelector('{MAIN}'))"
-    )
-    assert wide <= visible
+    for theme in ("light", "dark"):
+        if theme == "dark":
+            turn_dark(page)
+        assert not problems
+        assert page.locator('[data-testid="stAlertContentError"]').count() == 0
+        wide, visible = page.evaluate(
+            f"(e => [e.scrollWidth, e.clientWidth])(document.querySelector('{MAIN}'))"
+        )
+        assert wide <= visible

@@ -40,13 +40,13 @@ def line(row: dict[str, Any]) -> str:
         f"| {row['data']} | {row['users']:,} × {row['items']:,} | {row['dtype']} | {row['form']} "
         f"| {row['gflop']:.1f} | {row['e_seconds']:.2f} | {row['m_seconds']:.2f} "
         f"| {row['ratio_to_floor']:.2f} | {bare} | {row['peak_bytes'] / 1e6:.0f} "
-        f"| {row['peak_in_n_squared']:.1f} |"
+        f"| {row['allocated_in_n_squared']:.1f} |"
     )
 
 
 HEADER = (
     "| data | M × N | precision | M-step form | GFLOP | E s | M s | ÷ floor | ÷ bare calls "
-    "| peak MB | peak / N² |\n|---|---|---|---|---|---|---|---|---|---|---|"
+    "| peak MB | allocated / N² |\n|---|---|---|---|---|---|---|---|---|---|---|"
 )
 
 

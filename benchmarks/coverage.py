@@ -1,0 +1,69 @@
+"""How many held-out ratings lie in their calibrated intervals, pooled over splits.
+
+    python -m benchmarks.coverage --data ml-1m.zip --seeds 0..4 --model paper ordinal
+
+For every split the interval's width is learned inside the training set
+(:func:`gmc_core.intervals.calibrate`), the model is fitted to all training ratings, and the
+intervals of the test ratings are counted. Prints a Markdown table: the share covered with a 95 %
+interval over the splits, and the standard deviations that the intervals needed.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+
+from gmc_core.cli.compare import seeds
+from gmc_core.experiment import ExperimentConfig, make_split, prepare
+from gmc_core.fit import Fit
+from gmc_core.intervals import calibrate, covered
+from gmc_core.linalg.threads import Team
+from gmc_core.metrics import mean_with_interval
+from gmc_core.models import MODELS, settings_for
+
+
+def share_with_interval(shares: list[float]) -> str:
+    """Mean over the splits and Student's 95 % interval; none with one split."""
+    if len(shares) < 2:
+        return f"{shares[0]:.1%}"
+    over = mean_with_interval(shares)
+    return f"{over.mean:.1%} [{over.low:.1%}, {over.high:.1%}]"
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="Coverage of calibrated intervals.")
+    parser.add_argument("--data", default="sample", help="a name or a path (default: sample)")
+    parser.add_argument("--protocol", default="weak", choices=("weak", "strong"))
+    parser.add_argument("--seeds", type=seeds, default=tuple(range(5)), help="such as 0..4")
+    parser.add_argument("--model", nargs="+", default=["paper", "ordinal"], choices=list(MODELS))
+    parser.add_argument("--iterations", type=int, help="L (default: the model's)")
+    parser.add_argument("--level", type=float, default=0.9)
+    args = parser.parse_args()
+    config = ExperimentConfig(data=args.data, protocol=args.protocol)
+    prepared, team = prepare(config), Team()
+    print("| model | splits | held out | covered | standard deviations |\n|---|---|---|---|---|")
+    for model in args.model:
+        settings = replace(settings_for(model), dtype="float32")
+        if args.iterations:
+            settings = replace(settings, iterations=args.iterations)
+        shares, factors, count = [], [], 0
+        for seed in args.seeds:
+            split = make_split(config, prepared, seed)
+            factor = calibrate(split.train, settings, args.level, seed=seed, team=team)
+            fit = Fit(split, settings, team=team)
+            for _ in fit.records():
+                pass
+            inside = covered(fit, factor)
+            shares.append(float(inside.mean()))
+            factors.append(factor)
+            count += len(inside)
+        print(
+            f"| {model} | {len(shares)} | {count:,} | {share_with_interval(shares)} | "
+            f"{min(factors):.2f} to {max(factors):.2f} |",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -40,6 +40,27 @@ STEPS = (
         "Does ε matter? A grid of fits answers for your data.",
     ),
 )
+# What lies beside that way.
+ASIDE = (
+    (
+        "pages/learn.py",
+        "See why it works",
+        ":material/school:",
+        "New to this? Four chapters on small invented data; no fit needed.",
+    ),
+    (
+        "pages/compare.py",
+        "Compare methods",
+        ":material/balance:",
+        "This model and others on the same held-out ratings, with time and memory.",
+    ),
+    (
+        "pages/claims.py",
+        "Check the paper's claims",
+        ":material/gavel:",
+        "Each one measured on your data, with an interval and a verdict.",
+    ),
+)
 LATEST = 4
 SYMBOLS = (
     r"$\mathbf{f}_i$: all ratings of user $i$, given or not · $\mathbf{y}_i$: those that are known "
@@ -84,6 +105,15 @@ def steps_card() -> None:
             st.caption(text)
 
 
+def aside_card() -> None:
+    """The pages that need no fit of one's own."""
+    columns = st.columns(len(ASIDE), gap="small")
+    for column, (page, label, icon, text) in zip(columns, ASIDE, strict=True):
+        with column.container(gap="xxsmall"):
+            st.page_link(page, label=f"**{label}**", icon=icon)
+            st.caption(text)
+
+
 def runs_card() -> None:
     """The latest runs, each with its link."""
     st.subheader("Latest runs", anchor=False)
@@ -116,5 +146,6 @@ page_header("Gaussian Matrix Completion", LEAD, FORMULA)
 st.caption(SYMBOLS)
 start_card()
 steps_card()
+aside_card()
 with guard():
     runs_card()

@@ -71,6 +71,13 @@ def test_home_shows_the_model_and_the_way():
     ]
 
 
+def test_home_leads_to_the_pages_beside_the_way():
+    labels = [link.label for link in opened().get("page_link")]
+    assert labels[6:9] == [
+        "**See why it works**", "**Compare methods**", "**Check the paper's claims**",
+    ]  # fmt: skip
+
+
 def test_home_without_runs_offers_the_first_one():
     at = opened()
     assert any("No runs yet" in text.value for text in at.markdown)

@@ -19,6 +19,12 @@ CHAPTERS = {
     "4 What it costs": learn_cost.show,
 }
 TITLES = tuple(CHAPTERS)
+# The buttons stand below a chapter; the next one is read from its beginning. Focus goes there
+# too, so that Tab leads into the chapter.
+TO_THE_TOP = """<script>
+{ const main = document.querySelector('[data-testid="stMain"]')
+  main.scrollTo(0, 0); main.focus({preventScroll: true}) } // %s
+</script>"""
 
 
 # Layout ------------------------------------------------------------------------------
@@ -27,6 +33,7 @@ TITLES = tuple(CHAPTERS)
 def go_to(chapter: str) -> None:
     """Open another chapter."""
     st.session_state["chapter"] = chapter
+    st.session_state["learn_turned"] = chapter
 
 
 def neighbours(chapter: str) -> None:
@@ -36,7 +43,7 @@ def neighbours(chapter: str) -> None:
         if place:
             before = TITLES[place - 1]
             st.button(
-                f"Back to {before}",
+                f"Back: {before}",
                 key="learn_previous_chapter",
                 icon=":material/arrow_back:",
                 on_click=go_to,
@@ -45,7 +52,7 @@ def neighbours(chapter: str) -> None:
         if place + 1 < len(TITLES):
             following = TITLES[place + 1]
             st.button(
-                f"Continue with {following}",
+                f"Continue: {following}",
                 key="learn_next_chapter",
                 icon=":material/arrow_forward:",
                 type="primary",
@@ -77,3 +84,5 @@ chapter = chosen if chosen in CHAPTERS else TITLES[0]
 with guard():
     CHAPTERS[chapter]()
 neighbours(chapter)
+if (turned := st.session_state.pop("learn_turned", None)) is not None:
+    st.html(TO_THE_TOP % turned, unsafe_allow_javascript=True)

@@ -21,6 +21,10 @@ def number(at, label):
     return next(card.value for card in at.metric if card.label == label)
 
 
+def scrolled(at):
+    return any("scrollTo(0, 0)" in part.proto.body for part in at.get("html"))
+
+
 def sound(at):
     assert not at.exception
     assert not at.error
@@ -140,7 +144,11 @@ def test_chapter_4_without_readable_data_still_teaches():
 def test_chapters_lead_on_and_back_and_keep_their_settings():
     at = opened("learn")
     at.slider(key="learn_rating").set_value(1.5).run()
+    assert not scrolled(at)
     at.button(key="learn_next_chapter").click().run()
+    assert scrolled(at)  # the button was at the end of a chapter, and the next one begins above
+    at.slider(key="learn_step").set_value(3).run()
+    assert not scrolled(at)
     assert at.segmented_control(key="chapter").value == CHAPTERS[1]
     at.button(key="learn_previous_chapter").click().run()
     assert sound(at).slider(key="learn_rating").value == 1.5

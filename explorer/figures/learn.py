@@ -58,8 +58,8 @@ def cloud_figure(
         at[:, movie] = planted.ratings[alone, movie]
         name = f"rated only {planted.names[movie]}"
         symbol = ("line-ns-open", "line-ew-open")[movie]
-        _dots(figure, at, name, colors.categorical[movie + 2], symbol, 9, legend=movie == 0)
-    figure.data[1].name = "rated only one"
+        hover = ("%{x:.2f}", "%{y:.2f}")[movie]  # their place in the margin is no rating
+        _dots(figure, at, name, colors.categorical[movie + 2], symbol, 9, hover)
     for radius, name in ((NEARLY_ALL, "95 % of users"), (HALF, "half of the users")):
         dash = None if radius == HALF else "dot"
         _outline(figure, gaussian, radius, name, colors.accent, dash, fill=radius == HALF)
@@ -263,7 +263,7 @@ def fill_figure(points: Sequence[FillPoint], current: float, *, dark: bool = Fal
     style(
         figure,
         x="per cent of the entries filled",
-        y="RMSE at the others",
+        y="RMSE of the unknown entries",
         height=320,
         uirevision="fill",
         dark=dark,
@@ -305,6 +305,7 @@ def work_figure(users: Floats, work: Floats, name: str, *, dark: bool = False) -
         uirevision="work",
         dark=dark,
     )
+    figure.update_xaxes(range=[0, 101])  # the label at 100 stands inside
     return figure
 
 
@@ -339,7 +340,7 @@ def memory_figure(
             },
             hovertemplate="N = %{x:,}: %{y:,.0f} MB",
         )
-    style(figure, x="items N", y="MB", height=320, uirevision="memory", dark=dark)
+    style(figure, x="items N", y="memory, MB", height=320, uirevision="memory", dark=dark)
     figure.update_layout(legend={"y": -0.25, "yanchor": "top", "x": 0, "xanchor": "left"})
     return figure
 
@@ -354,22 +355,20 @@ def _dots(
     colour: str,
     symbol: str,
     size: int,
-    *,
-    legend: bool = True,
+    hover: str = "%{x:.2f}, %{y:.2f}",
 ) -> None:
     figure.add_scatter(
         x=at[:, 0],
         y=at[:, 1],
         mode="markers",
         name=name,
-        showlegend=legend,
         marker={
             "color": colour,
             "symbol": symbol,
             "size": size,
             "line": {"width": 1.5, "color": colour},
         },
-        hovertemplate="%{x:.2f}, %{y:.2f}",
+        hovertemplate=hover,
     )
 
 
@@ -430,13 +429,14 @@ def _square(figure: go.Figure, names: Sequence[str], dark: bool, revision: str) 
 
 
 def _level(figure: go.Figure, value: float, text: str, colour: str, *, log: bool = False) -> None:
+    """A dashed level, named below its left end, where the curves are high."""
     figure.add_hline(y=value, line={"color": colour, "width": 1.5, "dash": "dash"})
     figure.add_annotation(
-        x=0 if log else 1,
+        x=0,
         xref="paper",
-        xanchor="left" if log else "right",
+        xanchor="left",
         y=np.log10(value) if log else value,  # unlike shapes, annotations take the logarithm
-        yanchor="top" if log else "bottom",
+        yanchor="top",
         text=text,
         showarrow=False,
         font={"color": colour, "size": 12},

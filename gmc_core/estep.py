@@ -105,7 +105,9 @@ def solve_systems(
         rank = factor.shape[1]
 
         def factored(batch: npt.NDArray[np.int64], space: tuple[solve.Scratch, np.ndarray]) -> None:
-            check_solved(solve.solve_factored(batch, systems, factor, epsilon, *space), signals)
+            check_solved(
+                solve.solve_factored(batch, systems, factor, epsilon, *space), signals, dtype
+            )
 
         side = largest if noise.kind == FULL else min(largest, rank)
         team.run(
@@ -127,7 +129,7 @@ def solve_systems(
                 failed = solve.solve_lanes(batch, systems, matrix, space.work, lanes)
             else:
                 failed = solve.solve_large(batch, systems, matrix, space)
-            check_solved(failed, signals)
+            check_solved(failed, signals, dtype)
 
         team.run(
             dense,
@@ -156,12 +158,18 @@ def systems_of(
     )
 
 
-def check_solved(failed: int, signals: Signals) -> None:
-    """Raise NumericalError for the signal whose K was not positive definite (-1: none)."""
+def check_solved(failed: int, signals: Signals, dtype: np.dtype) -> None:
+    """Raise NumericalError for the signal whose K was not positive definite (-1: none).
+
+    dtype : working precision; only the lower one has the higher as a remedy.
+    """
     if failed >= 0:
+        remedy = "Raise ε, add noise, or compute in float64."
+        if dtype == np.float64:
+            remedy = "Raise ε or add noise."
         raise NumericalError(
             f"The covariance of a signal with {int(signals.sizes[failed]):,} observations is not "
-            "positive definite in this precision. Raise ε, add noise, or compute in float64."
+            f"positive definite in {dtype.name}. {remedy}"
         )
 
 

@@ -217,7 +217,7 @@ def exact_e_step(
         def some(piece: tuple[int, int], space: solve.Scratch, batch=batch, places=places) -> None:  # type: ignore[no-untyped-def]
             of = slice(*piece)
             failed = posterior.invert(batch[of], places[of], systems, matrix, space, inverses)
-            check_solved(failed, signals)
+            check_solved(failed, signals, dtype)
 
         def rows(span: tuple[int, int], _: None, batch=batch, places=places) -> None:  # type: ignore[no-untyped-def]
             posterior.add_rows(*span, batch, places, systems, inverses, scale, sums)

@@ -119,7 +119,7 @@ def test_noise_draws_rated_entries_to_the_mean_and_shrinks_the_papers_covariance
 def test_with_few_users_the_algorithm_breaks_without_epsilon_and_says_so():
     planted = lesson.twenty_movies(10, 0.3)
     broken = lesson.tell(planted, "paper", 0.0)
-    assert "not positive definite" in broken.problem
+    assert "not positive definite in float64. Raise ε or add noise." in broken.problem
     assert len(broken.frames) < 21
     told = lesson.tell(planted, "paper", 0.3)
     assert told.problem == ""

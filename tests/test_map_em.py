@@ -197,6 +197,14 @@ def test_singular_covariance_is_an_error_that_names_iteration_and_remedy():
     assert failure.value.iteration == 1
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_more_precision_is_a_remedy_in_float32_only(dtype):
+    values, known = random_table(6, 20, fill=0.9, seed=12)
+    with pytest.raises(NumericalError, match=f"not positive definite in {dtype}") as failure:
+        run(signals_of(values, known), epsilon=0.0, dtype=dtype)
+    assert ("compute in float64" in str(failure.value)) == (dtype == "float32")
+
+
 @pytest.mark.parametrize("epsilon", [1e-6, 1e6])
 def test_extreme_regularisation_stays_finite(epsilon):
     values, known = random_table(30, 12, fill=0.4, seed=13)

@@ -23,6 +23,21 @@ def as_frame(rows: Sequence[Row]) -> pd.DataFrame:
     return pd.DataFrame([_line(row) for row in rows], columns=list(COLUMNS))
 
 
+def shown(rows: Sequence[Row], metric: str) -> pd.DataFrame:
+    """What the page shows of :func:`as_frame`: one metric, its intervals as text.
+
+    metric : "nmae" or "rmse".
+    """
+    frame = as_frame(rows)
+    for name, part in (("over_ratings", metric), ("over_splits", f"{metric}_splits")):
+        ends = zip(frame[f"{part}_low"], frame[f"{part}_high"], strict=True)
+        frame[name] = [None if pd.isna(low) else f"{low:+.4f} … {high:+.4f}" for low, high in ends]
+    error = ["nmae", "nmae_se"] if metric == "nmae" else ["rmse"]
+    difference = [f"{metric}_difference", "over_ratings", "over_splits"]
+    cost = ["seconds", "cpu_seconds", "megabytes", "splits", "test_ratings"]
+    return frame[["method", *error, *difference, *cost]]
+
+
 def _line(row: Row) -> dict[str, Any]:
     scores = row.scores
     line: dict[str, Any] = {"name": row.name, "method": row.label, "splits": row.splits}

@@ -14,7 +14,7 @@ from typing import Any
 
 import streamlit as st
 
-from explorer.compare_table import as_frame, verdict
+from explorer.compare_table import as_frame, shown, verdict
 from explorer.components import chart, download, escape, guard
 from explorer.control_bar import Action, control_bar
 from explorer.figures import compare as figures
@@ -145,11 +145,14 @@ def _body(
     left, right = st.columns(2, gap="small")
     with left:
         st.markdown("**Paired differences**, with 95 % intervals: left of 0 is better")
-        chart(
-            figures.differences_figure(rows, label, metric, **options),
-            figures.describe_differences(rows, label, metric),
-            key="differences_chart",
-        )
+        if any(figures.difference_of(row, metric) for row in rows):
+            chart(
+                figures.differences_figure(rows, label, metric, **options),
+                figures.describe_differences(rows, label, metric),
+                key="differences_chart",
+            )
+        else:
+            st.markdown("A difference needs two methods on one split, the reference among them.")
     with right:
         st.markdown("**Accuracy and time**")
         chart(
@@ -157,7 +160,7 @@ def _body(
             figures.describe_cost(rows, metric, cpu=cpu),
             key="cost_chart",
         )
-    _table(rows)
+    _table(rows, metric)
     for row in rows:
         if row.failure:
             st.warning(f"{escape(row.label)}: {escape(row.failure)}", icon=":material/error:")
@@ -186,34 +189,35 @@ def _ended(folder: ComparisonFolder, status: Status) -> None:
     show_as(f"{text} “Resume” computes the rest.", icon=STATES[status.state][2])
 
 
-def _table(rows: Any) -> None:
-    frame = as_frame(rows)
+def _table(rows: Any, metric: figures.Metric) -> None:
+    frame = shown(rows, metric)
+    name = figures.METRIC_LABELS[metric]
 
     def number(label: str, format: str, help: str | None = None) -> Any:
         return st.column_config.NumberColumn(label, format=format, help=help)
 
     st.dataframe(
-        frame.drop(columns=["name", "mae", "failure", "rmse_splits_low", "rmse_splits_high"]),
+        frame,
         hide_index=True,
         placeholder="–",
-        alt=f"Table of {len(frame)} methods with NMAE, RMSE, differences, time and memory.",
+        alt=f"Table of {len(frame)} methods with {name}, differences, time and memory.",
         column_config={
-            "method": st.column_config.TextColumn("Method", pinned=True),
-            "splits": number("Splits", "%d"),
+            "method": "Method",
             "nmae": number("NMAE", "%.4f"),
-            "nmae_se": number("±", "%.4f", "Standard error over the held-out ratings"),
-            "nmae_difference": number("− reference", "%+.4f", "Below 0: better"),
-            "nmae_low": number("from", "%+.4f", "95 % interval over held-out ratings"),
-            "nmae_high": number("to", "%+.4f", "95 % interval over held-out ratings"),
-            "nmae_splits_low": number("splits: from", "%+.4f", "95 % interval over splits"),
-            "nmae_splits_high": number("to", "%+.4f", "95 % interval over splits"),
             "rmse": number("RMSE", "%.4f", "Clipped to the scale, not rounded"),
-            "rmse_difference": number("− reference", "%+.4f", "Below 0: better"),
-            "rmse_low": number("from", "%+.4f", "95 % interval over held-out ratings"),
-            "rmse_high": number("to", "%+.4f", "95 % interval over held-out ratings"),
-            "seconds": number("Seconds", "%.1f", "Fit and predictions, mean over the splits"),
-            "cpu_seconds": number("CPU s", "%.1f", "Of all cores"),
-            "megabytes": number("MB", "%.0f", "Largest, beyond the ratings"),
+            "nmae_se": number("±", "%.4f", "Standard error over the held-out ratings"),
+            f"{metric}_difference": number("− reference", "%+.4f", "Below 0: better"),
+            "over_ratings": st.column_config.TextColumn(
+                "95 % over ratings",
+                help=f"Interval of the difference of {name}, over held-out ratings",
+            ),
+            "over_splits": st.column_config.TextColumn(
+                "95 % over splits", help=f"Interval of the difference of {name}, over splits"
+            ),
+            "seconds": number("Time, s", "%.2f", "Fit and predictions, mean over the splits"),
+            "cpu_seconds": number("CPU, s", "%.2f", "Of all cores"),
+            "megabytes": number("Memory, MB", "%.0f", "Largest, beyond the ratings"),
+            "splits": number("Splits", "%d"),
             "test_ratings": number("Held out", "%d"),
         },
     )

@@ -167,7 +167,19 @@ def test_finished_shows_differences_and_cost():
     assert list(table["splits"]) == [3, 3, 3]
     assert table["nmae"].iloc[1] == pytest.approx(rows[1].scores.nmae)
     assert np.isnan(table["nmae_difference"].iloc[0])
+    assert table["over_ratings"].isna().iloc[0]
+    ends = rows[1].nmae.ratings
+    assert table["over_ratings"].iloc[1] == f"{ends.low:+.4f} … {ends.high:+.4f}"
+    assert "rmse" not in table
     assert not [button for button in at.button if button.key == "resume_compare"]
+
+
+def test_with_the_reference_alone_there_is_no_difference_to_draw():
+    at = opened("compare", comparison=stored("running", done=1, methods=METHODS[:1]).id)
+    assert not at.exception
+    (only,) = charts(at)
+    assert only.startswith("NMAE against time")
+    assert "needs two methods" in texts(at)
 
 
 def test_reference_metric_and_time_can_be_changed():
@@ -178,6 +190,9 @@ def test_reference_metric_and_time_can_be_changed():
     at.segmented_control(key="compare_time").set_value("CPU").run()
     assert "RMSE minus that of Item proximity" in charts(at)[0]
     assert "RMSE against processor time" in charts(at)[1]
+    table = at.dataframe[0].value
+    assert {"rmse", "rmse_difference", "over_splits"} <= set(table)
+    assert "nmae" not in table
     assert not at.exception
 
 

@@ -151,6 +151,9 @@ def cost_figure(
     figure.update_layout(
         legend={"orientation": "h", "x": 0, "xanchor": "left", "y": -0.2, "yanchor": "top"}
     )
+    if len(figure.data) == 1:  # Plotly would show errors below 0 around a single point
+        error = figure.data[0].y[0]
+        figure.update_yaxes(range=[0.9 * error, 1.1 * error])
     return figure
 
 

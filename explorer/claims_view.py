@@ -105,9 +105,7 @@ def _left_sentence(subject: Subject, progress: Progress) -> str:
     left, total = len(progress.missing), len(subject.experiments())
     parts = []
     if left == total:
-        parts.append(
-            f"{total} experiments, estimated at {whole_duration(subject.seconds())} of computing"
-        )
+        parts.append(f"{total} experiments (at least {whole_duration(subject.seconds())})")
     elif left:
         parts.append(f"{left} of {total} experiments are missing")
     if progress.comparison_missing:
@@ -222,10 +220,10 @@ def _table(verdicts: dict[str, Verdict]) -> None:
         placeholder="–",
         alt="Table of the claims with verdict, figure, 95 % interval and run.",
         column_config={
-            "claim": text("Claim", width="large", pinned=True),
+            "claim": text("Claim", width="large"),
             "verdict": text("Verdict"),
             "figure": text("Figure"),
-            "interval": text("95 % interval"),
+            "interval": text("95 % interval", help="Of the memory: smallest and largest split"),
             "section": text("Section", help="Of the paper"),
             "run": st.column_config.LinkColumn("Run", display_text=r"=(?:claims-)?(\w+)$"),
         },
@@ -239,7 +237,7 @@ def _claim(claim: Claim, verdict: Verdict) -> None:
     label = f"{escape(claim.title)} :{colour}-badge[{verdict.verdict}]{figure}{interval}"
     with st.expander(label, icon=icon, key=f"claim_{claim.name}"):
         st.markdown(
-            f"**The paper** (section {escape(claim.section)}): {escape(claim.statement)}  \n"
+            f"**The paper** ({escape(claim.place)}): {escape(claim.statement)}  \n"
             f"**Measured**: {escape(claim.measure)}  \n"
             f"**Found**: {escape(verdict.sentence)}"
         )

@@ -175,7 +175,7 @@ def memory(results: Results) -> Verdict:
     items, users = len(results.subject.item_counts), len(results.subject.user_counts)
     matrix = items**2 * 8.0
     line = Line(
-        "peak memory of a fit ÷ one N × N matrix",
+        "peak memory of a fit ÷ one N × N matrix, smallest to largest",
         float(np.median(peaks)) / matrix,
         float(peaks.min()) / matrix,
         float(peaks.max()) / matrix,

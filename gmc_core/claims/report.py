@@ -121,7 +121,7 @@ def as_markdown(results: Results) -> str:
     parts = [data_sentence(results.subject), RULES, summary_sentence(verdicts), "\n".join(lines)]
     for claim, verdict in _with(verdicts):
         parts.append(
-            f"**{claim.title}** ({verdict.verdict}). {claim.statement} (section {claim.section}) "
+            f"**{claim.title}** ({verdict.verdict}). {claim.statement} ({claim.place}) "
             f"*Measured:* {claim.measure} *Found:* {verdict.sentence}"
         )
     return "\n\n".join(parts) + "\n"
@@ -199,7 +199,7 @@ def _claim(claim: Claim, verdict: Verdict) -> str:
     source = _source(verdict)
     return (
         f'<section class="claim" id="{claim.name}"><h3>{escape(claim.title)}: {_word(verdict)}</h3>'
-        f'<p class="said">The paper (section {escape(claim.section)}): '
+        f'<p class="said">The paper ({escape(claim.place)}): '
         f"{escape(claim.statement)}</p>"
         f"<p>Measured: {escape(claim.measure)}</p><p>Found: {escape(verdict.sentence)}</p>"
         + (html_table(figures) if figures else "")

@@ -178,6 +178,9 @@ def verdict(found: Valley, paper: float = PAPER_EPSILON, *, complete: bool = Tru
         f"{'Best' if complete else 'Best so far'}: **ε = {best.epsilon:.3g}, L = "
         f"{best.iterations}** with NMAE **{best.nmae:.4f}**{_error(best)}."
     ]
+    own = found.find(paper)
+    if own is best:
+        parts.append("That is the paper’s ε.")
     inside = sum(found.low <= cell.epsilon <= found.high for cell in line)
     if len(line) > 1:
         if found.low == found.high:
@@ -192,10 +195,7 @@ def verdict(found: Valley, paper: float = PAPER_EPSILON, *, complete: bool = Tru
             f"{100 * found.relative_spread:.1f} % of the best; the worst is ε = "
             f"{found.worst.epsilon:.3g}."
         )
-    own = found.find(paper)
-    if own is best:
-        parts.append("That is the paper’s ε.")
-    elif own is not None:
+    if own is not None and own is not best:
         relation = "within" if own.within else "more than"
         parts.append(
             f"The paper’s ε = {paper:g} is {own.gap:.4f} above the best, {relation} one standard "

@@ -50,7 +50,7 @@ def grid(scale: RatingScale, seed: int) -> tuple[list[float], list[int], list[in
     with right.container(border=True, height="stretch"):
         st.markdown("**Iterations and seeds**")
         steps = st.multiselect(
-            "L",
+            "Iterations L",
             [1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 100],
             [5, 10],
             key="sweep_iterations",

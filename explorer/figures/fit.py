@@ -89,7 +89,7 @@ def change_figure(
     figure = go.Figure()
     colors = palette(dark)
     _add_curves(figure, curves, "covariance_change", "Σ, relative", colors.accent)
-    _add_curves(figure, curves, "prediction_change", "largest of a prediction", colors.contrast)
+    _add_curves(figure, curves, "prediction_change", "largest of predictions", colors.contrast)
     _finish(figure, "change", iterations, dark, revision)
     figure.update_yaxes(type="log", dtick=1, exponentformat="none")
     return figure

@@ -29,8 +29,8 @@ def pair_sentence(model: GaussianModel, i: int, j: int) -> str:
     slope = block[0, 1] / block[0, 0] if block[0, 0] > 0 else float("nan")
     where = "above" if slope >= 0 else "below"
     return (
-        f"Nothing else known, a user who rates “{first}” one rating above its mean "
-        f"({mean[i]:.2f}) is expected to rate “{second}” {abs(slope):.2f} {where} its mean "
+        f"Nothing else known, a user who rates “{first}” 1 above its mean ({mean[i]:.2f}) is "
+        f"expected to rate “{second}” {abs(slope):.2f} {where} its mean "
         f"({mean[j]:.2f})."
     )
 

@@ -46,19 +46,19 @@ ASIDE = (
         "pages/learn.py",
         "See why it works",
         ":material/school:",
-        "New to this? Four chapters on small invented data; no fit needed.",
+        "New to this? Four chapters; no fit needed.",
     ),
     (
         "pages/compare.py",
         "Compare methods",
         ":material/balance:",
-        "This model and others on the same held-out ratings, with time and memory.",
+        "On the same ratings, with time and memory.",
     ),
     (
         "pages/claims.py",
         "Check the paper's claims",
         ":material/gavel:",
-        "Each one measured on your data, with an interval and a verdict.",
+        "Each measured on your data, with a verdict.",
     ),
 )
 LATEST = 4

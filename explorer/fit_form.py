@@ -20,10 +20,6 @@ from gmc_core.ratings import RatingScale
 from gmc_core.settings import PAPER_EPSILON, PAPER_ITERATIONS, FitSettings
 from gmc_core.settings import paper_epsilon as unrounded_epsilon
 
-M_STEP = (
-    r"\mu=\frac1M\sum_i\tilde f_i,\qquad "
-    r"\Sigma=\frac1M\sum_i(\tilde f_i-\mu)(\tilde f_i-\mu)^{\top}+\varepsilon I"
-)
 E_STEP = (
     r"\tilde f_i=\mu+\Sigma U_i^{\top}\bigl(U_i\Sigma U_i^{\top}+\Sigma_w\bigr)^{-1}"
     r"(y_i-U_i\mu)"
@@ -113,15 +109,9 @@ def fit_controls(scale: RatingScale, protocol: str) -> Choice:
     with left.container(border=True, height="stretch"):
         _card(
             "M-step: learn the model",
-            M_STEP,
-            "Mean and covariance of the current estimates of all M signals; ε keeps Σ invertible "
-            "and holds back what few ratings would claim.",
+            *model.m_step,
         )
-        epsilon = None
-        if model.is_exact:
-            st.caption("ε = 0: the prior takes its place.")
-        else:
-            epsilon = _epsilon(scale)
+        epsilon = None if model.is_exact else _epsilon(scale)
         iterations = st.slider(
             "Iterations L",
             0,

@@ -22,10 +22,32 @@ SHORT: dict[str, str] = {
     "mixture": "Mixture",
 }
 FORMULA: dict[str, str] = {
-    "exact": r"\Sigma'=\frac1M\sum_i\bigl[(\tilde f_i-\mu')(\tilde f_i-\mu')^{\top}+C_i\bigr]"
-    r"\ \text{shrunk to}\ T",
     "ordinal": r"y=v\iff c_{v-1}<f+e\le c_v,\qquad \hat y=\text{median}",
     "mixture": r"\tilde f_i=\sum_k r_{ik}\,\tilde f_i^{(k)}",
+}
+# The M-step and what it does.
+_MEAN = r"\mu=\frac1M\sum_i\tilde f_i,\qquad "
+_SQUARE = r"(\tilde f_i-\mu)(\tilde f_i-\mu)^{\top}"
+_EXACT = (
+    _MEAN + rf"\Sigma=\frac1{{M+\nu}}\Bigl(\sum_i\bigl[{_SQUARE}+C_i\bigr]+\nu T\Bigr)",
+    "Mean and covariance of the current estimates of all M signals, with the covariance Cᵢ that "
+    "these lack. The prior, ν more signals of covariance T, takes the place of ε.",
+)
+M_STEPS: dict[str, tuple[str, str]] = {
+    "paper": (
+        _MEAN + rf"\Sigma=\frac1M\sum_i{_SQUARE}+\varepsilon I",
+        "Mean and covariance of the current estimates of all M signals; ε keeps Σ invertible "
+        "and holds back what few ratings would claim.",
+    ),
+    "exact": _EXACT,
+    "ordinal": _EXACT,
+    "mixture": (
+        r"\mu_k=\frac{\sum_ir_{ik}\tilde f_i^{(k)}}{\sum_ir_{ik}},\qquad "
+        r"\Sigma_k=\frac{\sum_ir_{ik}(\tilde f_i^{(k)}-\mu_k)(\tilde f_i^{(k)}-\mu_k)^{\top}}"
+        r"{\sum_ir_{ik}}+\varepsilon I",
+        "The recipe's for each of the K Gaussians; a signal counts as far as it is likely to come "
+        "from it, with the share rᵢₖ.",
+    ),
 }
 
 
@@ -40,6 +62,11 @@ class ModelChoice:
     def is_exact(self) -> bool:
         """Whether ε and the initial value have stepped back behind the prior."""
         return self.kind in ("exact", "ordinal")
+
+    @property
+    def m_step(self) -> tuple[str, str]:
+        """Formula and sentence of the M-step."""
+        return M_STEPS[self.kind]
 
 
 def model_choice(scale: RatingScale) -> ModelChoice:

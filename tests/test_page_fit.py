@@ -53,6 +53,18 @@ def test_without_a_run_there_are_settings_beside_their_formulas():
     assert "60 × 60" in texts(at)
 
 
+@pytest.mark.parametrize("model", ["paper", "exact", "ordinal", "mixture"])
+def test_the_m_step_shown_is_the_chosen_models(model):
+    at = opened("fit", **FEW)
+    at.segmented_control(key="model").set_value(model).run()
+    assert not at.exception
+    formulas = " ".join(latex.value for latex in at.latex)
+    exact = model in ("exact", "ordinal")
+    assert ("C_i" in formulas) == exact
+    assert (r"\varepsilon I" in formulas) != exact
+    assert (r"\Sigma_k" in formulas) == (model == "mixture")
+
+
 def test_presets_set_every_control():
     at = opened("fit", **FEW)
     at.number_input(key="noise").set_value(2.0)

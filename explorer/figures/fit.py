@@ -88,8 +88,8 @@ def change_figure(
     """Relative change of Σ and largest change of a prediction, on a log scale."""
     figure = go.Figure()
     colors = palette(dark)
-    _add_curves(figure, curves, "covariance_change", "Σ, relative", colors.accent)
-    _add_curves(figure, curves, "prediction_change", "largest of predictions", colors.contrast)
+    _add_curves(figure, curves, "covariance_change", "Σ (relative)", colors.accent)
+    _add_curves(figure, curves, "prediction_change", "predictions (largest)", colors.contrast)
     _finish(figure, "change", iterations, dark, revision)
     figure.update_yaxes(type="log", dtick=1, exponentformat="none")
     return figure

@@ -23,7 +23,8 @@ def show() -> None:
             r"f\sim\mathcal N(\mu,\Sigma)\qquad"
             r"\tilde f_b=\mu_b+\frac{\Sigma_{ba}}{\Sigma_{aa}+\sigma^2}\,(y_a-\mu_a)",
             "Each dot is a user: their taste *f* for two movies, *a* and *b*. μ is the middle of "
-            "the cloud; Σ is its shape, with the variances Σₐₐ and Σᵦᵦ and the covariance Σᵦₐ. "
+            "the cloud; Σ is its shape, with the variances $\\Sigma_{aa}$ and $\\Sigma_{bb}$ and "
+            "the covariance $\\Sigma_{ba}$. "
             "**Those who like one movie tend to like the other, so the cloud is a tilted "
             "ellipse.** A user who gave *a* the rating *yₐ* and has not rated *b* lies somewhere "
             "on a straight line (with noise, near it); the best guess for *b*, the fill f̃, is "

@@ -161,6 +161,8 @@ def _body(subject: Subject, drawn: tuple[Any, ...]) -> None:
     _stopped(progress)
     verdicts = judge(results(subject, now))
     st.markdown(f"**{summary_sentence(verdicts)}**")
+    if not progress.runs:
+        st.caption("What can be counted on the ratings alone needs no experiment.")
     _table(verdicts)
     if nmae_lines(verdicts):
         st.markdown("**Differences of NMAE**, with 95 % intervals; the band is the margin")

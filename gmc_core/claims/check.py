@@ -194,7 +194,7 @@ def start_comparison(subject: Subject) -> ComparisonFolder:
     seeds = tuple(range(subject.splits))
     made = [method_named(name, subject.scale) for name in METHODS]
     plan = Plan(
-        title=f"Claims: {subject.data['name']}, weak",
+        title=f"Claims: {subject.data['name']}, {subject.data['items']:,} items, weak",
         command=comparisons.command_for(subject.base, folder, seeds, METHODS, "paper"),
         protocol="weak",
         seeds=seeds,

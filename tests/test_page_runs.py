@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from stored_runs import ML1M, charts, opened, small, stored, texts, use_folders
 
@@ -134,10 +136,15 @@ def test_equal_settings_are_said_to_be_equal(store):
 
 
 def test_table_rows(store):
-    row = runs_table([stored(store)]).iloc[0]
+    run = stored(store)
+    row = runs_table([run]).iloc[0]
     assert row["nmae"] == 0.42
     assert row["fits"] == 1
-    assert row["epsilon"] == "default"
+    assert row["epsilon"] == "0.3"
+    unseen = replace(run, data=None)  # its scale is not known yet
+    assert runs_table([unseen]).iloc[0]["epsilon"] == "default"
+    assert "ε = 0.3" in run.title
+    assert "ε = default" in unseen.title
     assert row["open"].startswith("fit?run=")
     assert runs_table([]).empty
 

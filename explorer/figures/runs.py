@@ -152,8 +152,7 @@ def _epsilon(run: Run) -> str:
     if run.sweep:
         values = run.sweep["epsilons"]
         return f"{min(values):.3g} … {max(values):.3g}"
-    value = run.config.fit.epsilon
-    return "default" if value is None else f"{value:.3g}"
+    return "default" if run.epsilon is None else f"{run.epsilon:.3g}"
 
 
 def _fits(run: Run) -> int:

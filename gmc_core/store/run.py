@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from gmc_core.experiment import ExperimentConfig
+from gmc_core.ratings import RatingScale
 
 State = Literal["queued", "running", "finished", "cancelled", "failed", "interrupted"]
 STATES: tuple[State, ...] = (
@@ -86,6 +87,12 @@ class Run:
         return self.config.fit.iterations
 
     @property
+    def epsilon(self) -> float | None:
+        """ε, the scale's own where none was chosen; None until the data have been seen."""
+        fit, scale = self.config.fit, (self.data or {}).get("scale")
+        return fit.epsilon if scale is None else fit.resolved(RatingScale(*scale)).epsilon
+
+    @property
     def ended_for_good(self) -> bool:
         """Whether nothing happens any more unless someone asks for it."""
         return self.state in ENDED
@@ -113,7 +120,7 @@ class Run:
         fit, name = self.config.fit, (self.data or {}).get("name", self.config.data)
         if self.sweep:
             return f"Sweep of {len(self.sweep['epsilons'])} ε on {name}"
-        epsilon = "default" if fit.epsilon is None else f"{fit.epsilon:g}"
+        epsilon = "default" if self.epsilon is None else f"{self.epsilon:.4g}"
         return f"{name}, {self.config.protocol}, ε = {epsilon}, L = {fit.iterations}"
 
     def as_dict(self) -> dict[str, Any]:

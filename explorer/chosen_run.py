@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from explorer import context
 from explorer.components import empty_state, escape, guard
@@ -25,7 +26,7 @@ def usable_runs() -> list[Run]:
     ]
 
 
-def choose_run(purpose: str) -> Run | None:
+def choose_run(purpose: str, notes: DeltaGenerator) -> Run | None:
     """A box to choose a run, and the run; the newest with a model, if none is selected.
 
     Draws the empty state and returns None if there is nothing to choose from.
@@ -33,12 +34,14 @@ def choose_run(purpose: str) -> Run | None:
     Parameters
     ----------
     purpose : what the page would show, to complete "to see …".
+    notes : where to say that the selected run cannot be shown.
     """
     selected = context.current_run()
     runs = usable_runs()
     by_id = {run.id: run for run in runs}
     if selected and selected not in by_id:
-        _explain_missing(selected)
+        with notes:
+            _explain_missing(selected, "The newest run is shown below." if runs else "")
     if not runs:
         empty_state(
             f"There is no fitted model yet. Fit one to see {purpose}; the sample takes less than a "
@@ -80,9 +83,10 @@ def choose_run_and_view(
     -------
     The run and the view; None if there is no run, which has been explained then.
     """
+    notes = st.container()  # as wide as the page
     left, right = st.columns([3, 4], vertical_alignment="bottom")
     with left:
-        run = choose_run(purpose)
+        run = choose_run(purpose, notes)
     if run is None:
         return None
     with right:
@@ -142,18 +146,18 @@ def _await(id: str, purpose: str) -> None:
     )
 
 
-def _explain_missing(id: str) -> None:
+def _explain_missing(id: str, instead: str) -> None:
     try:
         run = context.store().run(id)
     except StoreError as error:
-        st.warning(f"{escape(str(error))} Another model is shown below, if there is one.")
+        st.warning(f"{escape(str(error))} {instead}")
         return
     if run.kind == "sweep":
         text = "A sweep compares figures and keeps no models."
     else:
         text = f"The run {escape(context.run_label(run))} is {run.state} and has no model."
         text += f" {escape(run.message)}" if run.message else ""
-    st.info(f"{text} Another model is shown below, if there is one.", icon=":material/info:")
+    st.info(f"{text} {instead}", icon=":material/info:")
 
 
 def _is_going(run: Run) -> bool:
@@ -161,8 +165,8 @@ def _is_going(run: Run) -> bool:
 
 
 def _facts(run: Run) -> str:
-    epsilon = run.config.fit.epsilon
-    facts = [run.config.protocol, "default ε" if epsilon is None else f"ε = {epsilon:g}"]
+    epsilon = "default ε" if run.epsilon is None else f"ε = {run.epsilon:.4g}"
+    facts = [run.config.protocol, epsilon]
     nmae = (run.summary or {}).get("nmae")
     facts += [f"L = {run.iterations}"] if nmae is None else [f"NMAE {nmae:.4f}"]
     facts += [run.state] if run.state != "finished" else []

@@ -20,6 +20,7 @@ def show(identity: str) -> None:
     except StoreError as error:
         st.error(escape(str(error)), icon=":material/error:")
         st.button("New comparison", key="new_compare", type="primary", on_click=compare_view.leave)
+        compare_form.earlier()
         return
     compare_view.show(folder)
 

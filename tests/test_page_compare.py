@@ -227,8 +227,10 @@ def test_delete_leads_back():
 
 @pytest.mark.parametrize("identity", ["nonesuch", "../../etc", "a" * 99])
 def test_wrong_links(identity):
+    folder = stored()
     at = opened("compare", comparison=identity)
     assert "no comparison" in at.error[0].value
+    assert any(folder.plan().title.split()[0] in link.label for link in at.get("page_link"))
     at.button(key="new_compare").click().run()
     assert at.button(key="start_compare")
 

@@ -49,7 +49,9 @@ class Reading(Database):
         self.notice_dead()
         found = self._runs("id = ?", id)
         if not found:
-            raise StoreError(f"There is no run {id!r}; it may have been deleted. List the runs.")
+            raise StoreError(
+                f"There is no run {id!r}; it may have been deleted. See the list of runs."
+            )
         return found[0]
 
     def find(self, text: str) -> Run:

@@ -82,8 +82,8 @@ def show() -> None:
     st.markdown(LOOP)
     left, right = st.columns(ROOM_FOR_CONTROLS, gap="medium")
     with left:
+        _buttons()  # above the words, whose height differs from step to step
         words = st.container()
-        _buttons()
         chosen = st.segmented_control(
             "M-step",
             list(METHODS),

@@ -107,10 +107,10 @@ def _left_sentence(subject: Subject, progress: Progress) -> str:
     if left == total:
         parts.append(f"{total} experiments (at least {whole_duration(subject.seconds())})")
     elif left:
-        parts.append(f"{left} of {total} experiments are missing")
+        parts.append(f"{left} of {total} experiments")
     if progress.comparison_missing:
         parts.append("a comparison with other methods")
-    return f"{' and '.join(parts)}.".capitalize()
+    return f"{'' if left == total else 'Missing: '}{' and '.join(parts)}."
 
 
 @guard()

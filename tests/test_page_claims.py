@@ -105,6 +105,7 @@ def test_the_comparison_follows_the_runs_and_not_before(store, started, about):
     at.run()
     assert len(started) == 1  # once for a click
     assert "Disk full" in texts(at)
+    assert "Missing: a comparison with other methods." in texts(at)
     at.button(key="check_claims").click().run()
     assert len(started) == 2
 

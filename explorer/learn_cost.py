@@ -52,8 +52,8 @@ def _cholesky() -> None:
     with left:
         head(
             "One user: one Cholesky factorization",
-            r"K=\Sigma_{oo}=LL^{\!\top},\quad a=L^{-\top}L^{-1}(y-\mu_o):\quad"
-            r"\tfrac13N_i^3\ \text{flops}",
+            r"\begin{gathered}K=\Sigma_{oo}=LL^{\!\top},\quad a=L^{-\top}L^{-1}(y-\mu_o)\\"
+            r"\tfrac13N_i^3\ \text{flops}\end{gathered}",
             "**To fill in for a user, the covariance of what they rated is split into a triangle "
             "times its mirror image.** Two easy triangular solves then do what the formula's "
             "inverse does; it is faster and loses fewer digits. (Exact EM does need K⁻¹: that "

@@ -200,8 +200,8 @@ def _words(frame: lesson.Frame, method: lesson.Method) -> None:
             f"M-step {frame.iteration}: measure the ellipse",
             EXACT_M,
             "**The same, plus *Cᵢ*, the scatter that the fills of user i lack**: the conditional "
-            "covariance, in chapter 1 Var(f_b | y_a); zero where the user has rated (without "
-            "noise).",
+            "covariance, in chapter 1 $\\operatorname{Var}(f_b\\mid y_a)$; zero where the user has "
+            "rated (without noise).",
         )
 
 

@@ -20,8 +20,8 @@ def show() -> None:
     with left:
         head(
             "An ellipse for the users, a line for one of them",
-            r"f\sim\mathcal N(\mu,\Sigma)\qquad"
-            r"\tilde f_b=\mu_b+\frac{\Sigma_{ba}}{\Sigma_{aa}+\sigma^2}\,(y_a-\mu_a)",
+            r"\begin{gathered}f\sim\mathcal N(\mu,\Sigma)\\"
+            r"\tilde f_b=\mu_b+\frac{\Sigma_{ba}}{\Sigma_{aa}+\sigma^2}\,(y_a-\mu_a)\end{gathered}",
             "Each dot is a user: their taste *f* for two movies, *a* and *b*. μ is the middle of "
             "the cloud; Σ is its shape, with the variances $\\Sigma_{aa}$ and $\\Sigma_{bb}$ and "
             "the covariance $\\Sigma_{ba}$. "

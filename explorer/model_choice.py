@@ -25,26 +25,27 @@ FORMULA: dict[str, str] = {
     "ordinal": r"y=v\iff c_{v-1}<f+e\le c_v,\qquad \hat y=\text{median}",
     "mixture": r"\tilde f_i=\sum_k r_{ik}\,\tilde f_i^{(k)}",
 }
-# The M-step and what it does.
-_MEAN = r"\mu=\frac1M\sum_i\tilde f_i,\qquad "
+# The M-step and what it does; in two lines where one would be wider than half a small screen.
+_MEAN = r"\mu=\frac1M\sum_i\tilde f_i"
 _SQUARE = r"(\tilde f_i-\mu)(\tilde f_i-\mu)^{\top}"
 _EXACT = (
-    _MEAN + rf"\Sigma=\frac1{{M+\nu}}\Bigl(\sum_i\bigl[{_SQUARE}+C_i\bigr]+\nu T\Bigr)",
+    rf"\begin{{gathered}}{_MEAN}\\"
+    rf"\Sigma=\frac1{{M+\nu}}\Bigl(\sum_i\bigl[{_SQUARE}+C_i\bigr]+\nu T\Bigr)\end{{gathered}}",
     "Mean and covariance of the current estimates of all M signals, with the covariance Cᵢ that "
     "these lack. The prior, ν more signals of covariance T, takes the place of ε.",
 )
 M_STEPS: dict[str, tuple[str, str]] = {
     "paper": (
-        _MEAN + rf"\Sigma=\frac1M\sum_i{_SQUARE}+\varepsilon I",
+        rf"{_MEAN},\ \ \Sigma=\frac1M\sum_i{_SQUARE}+\varepsilon I",
         "Mean and covariance of the current estimates of all M signals; ε keeps Σ invertible "
         "and holds back what few ratings would claim.",
     ),
     "exact": _EXACT,
     "ordinal": _EXACT,
     "mixture": (
-        r"\mu_k=\frac{\sum_ir_{ik}\tilde f_i^{(k)}}{\sum_ir_{ik}},\qquad "
+        r"\begin{gathered}\mu_k=\frac{\sum_ir_{ik}\tilde f_i^{(k)}}{\sum_ir_{ik}}\\"
         r"\Sigma_k=\frac{\sum_ir_{ik}(\tilde f_i^{(k)}-\mu_k)(\tilde f_i^{(k)}-\mu_k)^{\top}}"
-        r"{\sum_ir_{ik}}+\varepsilon I",
+        r"{\sum_ir_{ik}}+\varepsilon I\end{gathered}",
         "The recipe's for each of the K Gaussians; a signal counts as far as it is likely to come "
         "from it, with the share rᵢₖ.",
     ),

@@ -74,14 +74,14 @@ def differences_figure(
     )  # fmt: skip
     style(
         figure,
-        x=f"{METRIC_LABELS[metric]} minus that of {html.escape(reference, quote=False)}",
-        height=130 + _LINE * max(len(found), 2),
+        x=f"{METRIC_LABELS[metric]} minus that of<br>{html.escape(reference, quote=False)}",
+        height=150 + _LINE * max(len(found), 2),
         uirevision=revision,
         dark=dark,
         legend=bool(over_splits),
     )
     figure.update_layout(
-        legend={"orientation": "h", "x": 0, "xanchor": "left", "y": -0.3, "yanchor": "top"}
+        legend={"orientation": "h", "x": 0, "xanchor": "left", "y": -0.35, "yanchor": "top"}
     )
     figure.update_xaxes(tickformat="+.3f")
     names = [name for name, _ in found]

@@ -122,8 +122,8 @@ def step_figure(planted: Planted, frame: Frame, *, dark: bool = False) -> go.Fig
         colour, symbol = colors.categorical[movie + 2], ("diamond-open", "square-open")[movie]
         _dots(figure, frame.estimates[alone], name, colour, symbol, 7)
     _outline(figure, planted.truth, NEARLY_ALL, "planted truth", colors.contrast, "dash")
-    if frame.gaussian is not None:
-        _outline(figure, frame.gaussian, NEARLY_ALL, "learned", colors.accent, None, fill=True)
+    # Named from the start, so that the legend below stays as it is.
+    _outline(figure, frame.gaussian, NEARLY_ALL, "learned", colors.accent, None, fill=True)
     return _square(figure, planted.names, dark, "steps")
 
 
@@ -374,7 +374,7 @@ def _dots(
 
 def _outline(
     figure: go.Figure,
-    gaussian: Gaussian,
+    gaussian: Gaussian | None,
     radius: float,
     name: str,
     colour: str,
@@ -382,7 +382,7 @@ def _outline(
     *,
     fill: bool = False,
 ) -> None:
-    x, y = ellipse(gaussian, radius)
+    x, y = ((None,), (None,)) if gaussian is None else ellipse(gaussian, radius)
     figure.add_scatter(
         x=x,
         y=y,
@@ -418,25 +418,26 @@ def _line(
 
 
 def _square(figure: go.Figure, names: Sequence[str], dark: bool, revision: str) -> go.Figure:
-    style(figure, x=names[0], y=names[1], height=500, uirevision=revision, dark=dark)
+    style(figure, x=names[0], y=names[1], height=560, uirevision=revision, dark=dark)
     axis = {"range": RANGE, "tickvals": [1, 2, 3, 4, 5]}
     figure.update_xaxes(**axis, constrain="domain")
     figure.update_yaxes(**axis, scaleanchor="x", constrain="domain")
     figure.update_layout(
-        legend={"orientation": "v", "x": 1.01, "xanchor": "left", "y": 1, "yanchor": "top"}
+        # Beside the square it would leave little room for it on a small screen.
+        legend={"x": 0.5, "xanchor": "center", "y": -0.12, "yanchor": "top"}
     )
     return figure
 
 
 def _level(figure: go.Figure, value: float, text: str, colour: str, *, log: bool = False) -> None:
-    """A dashed level, named below its left end, where the curves are high."""
+    """A dashed level, named at its left end, where the curves are far from it."""
     figure.add_hline(y=value, line={"color": colour, "width": 1.5, "dash": "dash"})
     figure.add_annotation(
         x=0,
         xref="paper",
         xanchor="left",
         y=np.log10(value) if log else value,  # unlike shapes, annotations take the logarithm
-        yanchor="top",
+        yanchor="bottom" if log else "top",
         text=text,
         showarrow=False,
         font={"color": colour, "size": 12},

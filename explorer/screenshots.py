@@ -1,12 +1,16 @@
 """Pictures of every page, light and dark: ``python -m explorer.screenshots OUT_DIR``.
 
-The dashboard runs with an empty home of its own; the sample is fitted first, so that
-the pages have something to show. ``--readme`` takes the README's pictures only.
+The dashboard runs with an empty home of its own; the sample is fitted first, and the
+claims are measured on a few of its titles, so that the pages have something to show.
+``--readme`` takes the README's pictures only.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -24,11 +28,16 @@ from gmc_core.worker import work
 
 PAGES = ("", *sorted(file.stem for file in FOLDER.glob("*.py") if file.stem != "home"))
 EPSILONS = (0.03, 0.1, 0.3, 1.0, 3.0)
+FEW = 40  # titles for the claims, which take 15 experiments and a comparison
 THEMES = ("light", "dark")
 SIZE: Any = {"width": 1366, "height": 768}
 # Views by name: a page's address, with the ids that :func:`fill` returns.
 VIEWS = {
     "home": "",
+    "learn": "learn",
+    "learn-steps": "learn?chapter=2+EM+step+by+step&learn_step=4",
+    "learn-many": "learn?chapter=3+Many+movies",
+    "learn-cost": "learn?chapter=4+What+it+costs",
     "data": "data",
     "data-titles": "data?tab=Most+rated+titles",
     "fit": "fit?run={run}",
@@ -42,6 +51,10 @@ VIEWS = {
     "covariance-variances": "covariance?run={run}&view=Variances",
     "recommend": "recommend?run={run}&rated=260:5,2571:5,589:4.5,356:2,597:1.5",
     "recommend-user": "recommend?run={run}&who=A+user+of+the+data&reveal=true",
+    "compare": "compare?comparison={comparison}",
+    "compare-settings": "compare",
+    "claims": f"claims?max_items={FEW}",
+    "claims-unmeasured": "claims",
     "runs": "runs",
     "runs-one": "runs?picked={run}",
     "runs-several": "runs?picked={run},{other}",
@@ -112,14 +125,16 @@ def settle(page: Any) -> None:
 def fill(home: Path, items: int | None, *, one: bool = False) -> dict[str, str]:
     """Fit the sample (or its ``items`` most rated titles) and a small grid of ε.
 
-    Returns the ids of the runs by the names that :data:`VIEWS` uses.
+    Before that, so that these are the latest runs, the claims are measured. Returns the
+    ids of runs and comparison by the names that :data:`VIEWS` uses.
 
     one : only the first run, which is all that the README shows.
     """
     base = ExperimentConfig(filter=Filter(max_items=items), repetitions=3)
     small = replace(base, filter=Filter(max_items=100), repetitions=1)
+    ids = {} if one else {"comparison": measure_claims(home)}
     with Store(home) as store:
-        ids = {"run": store.submit(base, label="The paper's settings").id}
+        ids["run"] = store.submit(base, label="The paper's settings").id
         if not one:
             large = replace(base, fit=FitSettings(epsilon=3.0))
             grid = SweepConfig(
@@ -129,6 +144,15 @@ def fill(home: Path, items: int | None, *, one: bool = False) -> dict[str, str]:
             ids["sweep"] = submit_sweep(store, grid, label="A grid of ε").id
         work(store, idle_seconds=0, polite=False)
     return ids
+
+
+def measure_claims(home: Path) -> str:
+    """Measure the claims on :data:`FEW` titles; returns the id of their comparison."""
+    command = [sys.executable, "-m", "gmc_core", "claims", f"--max-items={FEW}"]
+    environment = {**os.environ, "GMC_HOME": str(home)}
+    subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=True)
+    (folder,) = (home / "comparisons").iterdir()
+    return folder.name
 
 
 def take(
@@ -192,7 +216,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         ]
     with tempfile.TemporaryDirectory() as folder:
         home, cache = Path(folder) / "home", Path(folder) / "cache"
-        ids = dict.fromkeys(("run", "other", "sweep"), "")
+        ids = dict.fromkeys(("run", "other", "sweep", "comparison"), "")
         if not chosen.no_fit:
             ids |= fill(home, chosen.items, one=chosen.readme)
         with serve(home, cache) as url:

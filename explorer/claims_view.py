@@ -222,7 +222,7 @@ def _table(verdicts: dict[str, Verdict]) -> None:
         placeholder="–",
         alt="Table of the claims with verdict, figure, 95 % interval and run.",
         column_config={
-            "claim": text("Claim", width="large"),
+            "claim": text("Claim"),
             "verdict": text("Verdict"),
             "figure": text("Figure"),
             "interval": text("95 % interval", help="Of the memory: smallest and largest split"),

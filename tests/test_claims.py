@@ -388,3 +388,9 @@ def test_the_summary_counts_all():
 def test_what_is_far_stands_at_the_edge_of_the_chart():
     assert on_chart(Line("x", 0.2, 0.19, 0.21)) == (0.05, 0.05, 0.05, "+0.200")
     assert on_chart(Line("x", 0.01, -0.2, 0.02)) == (-0.05, 0.01, 0.02, "")
+
+
+def test_a_place_reads_well_in_a_sentence():
+    places = {claim.place for claim in CLAIMS}
+    assert "Abstract, sections 1 and 4" in places
+    assert all(place.startswith(("section ", "Abstract, sections ")) for place in places)

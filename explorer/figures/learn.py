@@ -418,7 +418,7 @@ def _line(
 
 
 def _square(figure: go.Figure, names: Sequence[str], dark: bool, revision: str) -> go.Figure:
-    style(figure, x=names[0], y=names[1], height=560, uirevision=revision, dark=dark)
+    style(figure, x=names[0], y=names[1], height=520, uirevision=revision, dark=dark)
     axis = {"range": RANGE, "tickvals": [1, 2, 3, 4, 5]}
     figure.update_xaxes(**axis, constrain="domain")
     figure.update_yaxes(**axis, scaleanchor="x", constrain="domain")

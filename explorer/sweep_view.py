@@ -191,7 +191,7 @@ def verdict(found: Valley, paper: float = PAPER_EPSILON, *, complete: bool = Tru
                 f"({inside} of {len(line)} values, {found.decades:.1f} decades{_open(found)})."
             )
         parts.append(
-            f"Over the whole grid NMAE varies by {found.spread:.4f}, "
+            f"Over all ε with this L, NMAE varies by {found.spread:.4f}, "
             f"{100 * found.relative_spread:.1f} % of the best; the worst is ε = "
             f"{found.worst.epsilon:.3g}."
         )

@@ -83,8 +83,13 @@ def show(name: str, table: PublishedTable) -> None:
         f"{wanted.users:,} users and {wanted.items:,} items after the filter, ratings "
         f"{wanted.low}–{wanted.high}, NMAE = MAE ÷ {wanted.divisor:g}; {wanted.weak_users:,} users "
         f"weak, {wanted.strong_users:,} strong, {wanted.repetitions} repetitions. Smallest "
-        "published value in bold. “− measured” is a method’s NMAE minus the measured one: above 0, "
-        "the measured one is better."
+        "published value in bold."
+        + (
+            " “− measured” is a method’s NMAE minus the measured one: above 0, the measured one is "
+            "better."
+            if found.weak or found.strong
+            else ""
+        )
     )
     st.table(
         as_markdown(found),

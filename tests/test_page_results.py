@@ -95,6 +95,7 @@ def test_nothing_measured_yet():
     assert "withdrawn in 2004" in texts(at)
     assert at.button(key="reproduce_ml-1m").disabled
     assert at.button(key="reproduce_eachmovie").disabled
+    assert "minus the measured one" not in texts(at)
 
 
 def test_measured_values_have_errors_and_name_their_run(store):
@@ -107,6 +108,7 @@ def test_measured_values_have_errors_and_name_their_run(store):
     assert "0.0018 below the paper’s 0.3959" in texts(at)
     links = [link.proto.query_string for link in at.get("page_link")]
     assert f"run={run.id}" in links
+    assert texts(at).count("minus the measured one") == 1
 
 
 def test_start_with_a_path_queues_both_protocols(store, asked, tmp_path):

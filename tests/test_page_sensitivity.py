@@ -161,7 +161,8 @@ def found(values, seeds=(0,), se=0.01):
 def test_verdict_names_the_interval_and_its_open_end():
     text = verdict(found({0.1: 0.405, 0.3: 0.4, 1.0: 0.402, 3.0: 0.45}))
     assert "from **0.1 to 1** (3 of 4 values, 1.0 decades; it reaches the lower end" in text
-    assert "varies by 0.0500, 12.5 % of the best; the worst is ε = 3" in text
+    assert "with this L, NMAE varies by 0.0500, 12.5 % of the best; the worst is ε = 3" in text
+    assert text.index("That is the paper’s ε.") < text.index("the worst")
     assert "That is the paper’s ε." in text
     assert "two or more seeds would" in text
 

@@ -166,3 +166,5 @@ def _fills(users: int, epsilon: float, fill: float) -> None:
             f"Error of the fills by fill ratio with {users} users and ε = {epsilon:g}. {said}.",
             key="learn_fills",
         )
+        if any(p.learned != p.learned for p in points):
+            st.caption("The learned curve has no point where the algorithm broke down.")

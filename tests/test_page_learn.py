@@ -112,8 +112,10 @@ def test_chapter_3_breaks_without_epsilon_and_says_why():
     assert "Raise ε" in at.warning[0].value
     assert "at most 9 of the 20" in texts(at)
     assert "broke down" in charts(at)[-1]
+    assert "no point where the algorithm broke down" in texts(at)
     at.select_slider(key="learn_many_epsilon").set_value(0.3).run()
     assert not sound(at).warning
+    assert "broke down" not in texts(at)
     assert "floor ε = 0.3" in charts(at)[2]
 
 

@@ -22,6 +22,7 @@ RANGE = (-0.6, 6.8)  # of both axes of the cloud: it does not move from step to 
 HALF, NEARLY_ALL = np.sqrt(2 * np.log(2)), np.sqrt(2 * np.log(20))
 _CIRCLE = np.linspace(0, 2 * np.pi, 121)
 _MARGIN = RANGE[0] + 0.2
+_BOTH = "%{x:.2f}, %{y:.2f}"  # until the movies' names are added
 
 
 def ellipse(gaussian: Gaussian, radius: float) -> Floats:
@@ -355,7 +356,7 @@ def _dots(
     colour: str,
     symbol: str,
     size: int,
-    hover: str = "%{x:.2f}, %{y:.2f}",
+    hover: str = _BOTH,
 ) -> None:
     figure.add_scatter(
         x=at[:, 0],
@@ -418,6 +419,8 @@ def _line(
 
 
 def _square(figure: go.Figure, names: Sequence[str], dark: bool, revision: str) -> go.Figure:
+    named = f"{names[0]} %{{x:.2f}}<br>{names[1]} %{{y:.2f}}"
+    figure.update_traces(hovertemplate=named, selector={"hovertemplate": _BOTH})
     style(figure, x=names[0], y=names[1], height=520, uirevision=revision, dark=dark)
     axis = {"range": RANGE, "tickvals": [1, 2, 3, 4, 5]}
     figure.update_xaxes(**axis, constrain="domain")

@@ -89,7 +89,7 @@ def start_card() -> None:
             type="primary",
             icon=":material/play_arrow:",
             help="The paper's settings (ε = 0.3, 10 iterations) on the ratings that come with "
-            "this program. Takes less than a minute.",
+            "this program. Takes about a minute, the very first one longer.",
         ):
             context.choose(**context.SAMPLE)
             st.session_state["fit_autostart"] = True

@@ -140,7 +140,12 @@ def _m_step(cost: Cost) -> None:
         f"{flops_text(cost.m_flops)}, beside {flops_text(cost.e_flops)} for an E-step that goes "
         f"with it.** The paper calls the M-step negligible; here it is "
         f"{100 * cost.m_flops / cost.flops:.0f} % of an iteration. A is the sparse table of the "
-        "weights *a*, nnz the number of ratings.",
+        "weights *a*, nnz the number of ratings"
+        + (
+            ", *X* the filled-in table less its mean, turned on its side, over √M."
+            if cost.form == "factor"
+            else "."
+        ),
     )
     st.markdown(ML1M_TEXT)
 
@@ -152,8 +157,8 @@ def _memory(cost: Cost, name: str) -> None:
             "Memory: why N²",
             r"\Sigma\in\mathbb R^{N\times N}:\quad 8N^2\ \text{bytes}",
             "**Σ has a number for every pair of items, so twice the items need four times the "
-            "memory.** The number of users hardly matters: of each only the weights *a* are kept, "
-            "one number for each rating.",
+            "memory.** With many users their number hardly matters: of each only the weights *a* "
+            "are kept, one number for each rating.",
         )
         own = 8 * cost.dimension**2
         text = (

@@ -152,8 +152,8 @@ def _fills(users: int, epsilon: float, fill: float) -> None:
             r"(\tilde f_{ij}-f_{ij})^2}",
             "**More ratings help twice: each user is known better, and Σ is learned better.** The "
             "first is why even the planted Σ, the truth, does better with more; the second is why "
-            "the learned one comes near it. Real data fill 2 to 5 per cent, but a "
-            "user has rated a hundred titles or more, and there are many users.",
+            "the learned one comes near it. Real data fill 2 to 5 per cent, but "
+            "that is more than a hundred titles for the average user, and there are many users.",
         )
     with right:
         said = ", ".join(

@@ -35,7 +35,7 @@ WHY = """
    lack is the conditional variance *Cᵢ* = .36 = .60². So Σ comes out too thin.
 2. **It feeds itself.** With a thinner Σ the next fills follow the pattern even more closely, and
    the next Σ is thinner still: **in the paper's M-step nothing puts back the variance that an
-   iteration has lost.** Only users who rated both movies show the real scatter; here they are few,
+   iteration has lost.** Only users who rated all movies show the real scatter; here they are few,
    and in a real table, where nearly every entry is a fill, there are none. The model grows sure of
    patterns that it has made up. In the extreme Σ is flat: some Σₒₒ, the covariance of what a user
    rated, cannot be inverted, and the next E-step is impossible. With fewer users than movies it is
@@ -49,7 +49,8 @@ WHY = """
    was lost, and the learned ellipse gets fatter than the planted one; on ratings one tries which ε
    predicts best (the Sensitivity page). Exact EM adds what was really lost, the *Cᵢ* of each user's
    missing ratings, and needs no ε for that. It costs the inverse of every Σₒₒ, which makes the
-   E-step about three times as dear; and an ellipse that is already flat it cannot open either.
+   E-step about three times as dear. And what is already flat it cannot open, since there *Cᵢ* is
+   flat too: with fewer users than movies it also needs ε, or a prior.
 """
 
 NOISE = """

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from gmc_core.cli.compare import seeds
 from gmc_core.experiment import ExperimentConfig, make_split, prepare
-from gmc_core.fit import Fit
+from gmc_core.fit import fit
 from gmc_core.intervals import calibrate, covered
 from gmc_core.linalg.threads import Team
 from gmc_core.metrics import mean_with_interval
@@ -51,10 +51,7 @@ def main() -> None:
         for seed in args.seeds:
             split = make_split(config, prepared, seed)
             factor = calibrate(split.train, settings, args.level, seed=seed, team=team)
-            fit = Fit(split, settings, team=team)
-            for _ in fit.records():
-                pass
-            inside = covered(fit, factor)
+            inside = covered(fit(split, settings, team=team), factor)
             shares.append(float(inside.mean()))
             factors.append(factor)
             count += len(inside)

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from gmc_core.auto import hold_out
 from gmc_core.errors import ConfigError
 from gmc_core.estep import predict_pairs
-from gmc_core.fit import Fit
+from gmc_core.fit import Fit, fit
 from gmc_core.folding import explained, fold_in
 from gmc_core.gaussian import Gaussian
 from gmc_core.linalg.threads import Team
@@ -127,10 +127,8 @@ def calibrate(
     """
     if not 0 < level < 1:
         raise ConfigError(f"The level of an interval lies between 0 and 1, not {level}.")
-    fit = Fit(hold_out(train, seed), settings, team=team)
-    for _ in fit.records():
-        pass
-    needed = np.sort(distances(spread(fit), fit.split.test_values, fit.ordinal))
+    inner = fit(hold_out(train, seed), settings, team=team)
+    needed = np.sort(distances(spread(inner), inner.split.test_values, inner.ordinal))
     rank = int(np.ceil((len(needed) + 1) * level)) - 1
     return float(needed[min(rank, len(needed) - 1)])
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gmc_core.experiment import MODEL_VERSION
-from gmc_core.fit import Fit
+from gmc_core.fit import fit
 from gmc_core.linalg.threads import Team
 from gmc_core.settings import FitSettings
 from gmc_core.splits import Split
@@ -48,7 +48,4 @@ class GaussianMethod:
 
 def fit_and_predict(split: Split, settings: FitSettings, team: Team) -> npt.NDArray[np.float64]:
     """(n_test,) predictions of the last iteration of a fit."""
-    fit = Fit(split, settings, team=team)
-    for _ in fit.records():
-        pass
-    return fit.predictions
+    return fit(split, settings, team=team).predictions

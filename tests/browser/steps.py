@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -10,6 +11,7 @@ from playwright.sync_api import expect
 
 from explorer.screenshots import settle
 
+MAIN = '[data-testid="stMain"]'
 HEATMAP = '[data-testid="stVegaLiteChart"] svg'
 # The recommendations' text twin: titles and predictions.
 BACKGROUND = "getComputedStyle(document.querySelector('[data-testid=\"stApp\"]')).backgroundColor"
@@ -36,6 +38,21 @@ def turn_dark(page: Any) -> None:
     page.keyboard.press("r")
     page.wait_for_function(f"{BACKGROUND} !== 'rgb(255, 255, 255)'")
     settle(page)
+
+
+def in_both_themes(page: Any) -> Iterator[str]:
+    """The page as it is, in the light theme, then the same in the dark one."""
+    yield "light"
+    turn_dark(page)
+    yield "dark"
+
+
+def is_wider_than_the_window(page: Any) -> bool:
+    """Whether one would have to scroll sideways."""
+    wide, visible = page.evaluate(
+        f"(e => [e.scrollWidth, e.clientWidth])(document.querySelector('{MAIN}'))"
+    )
+    return bool(wide > visible)
 
 
 def run_of(page: Any) -> str:

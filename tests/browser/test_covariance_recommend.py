@@ -9,11 +9,10 @@ import pytest
 from computed_runs import computed, small
 from playwright.sync_api import expect
 
-from browser.steps import click_a_cell, download, turn_dark
+from browser.steps import MAIN, click_a_cell, download, in_both_themes, is_wider_than_the_window
 from explorer.screenshots import open_page, settle
 from gmc_core.store import Store
 
-MAIN = '[data-testid="stMain"]'
 FRAME = '[data-testid="stDataFrame"]'
 
 
@@ -110,12 +109,7 @@ def test_views_fit_a_laptop(app, page, run, place):
     problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(str(error)))
     open_page(page, f"{app.url}/{place}&run={run}")
-    for theme in ("light", "dark"):
-        if theme == "dark":
-            turn_dark(page)
+    for _ in in_both_themes(page):
         assert not problems
         assert page.locator('[data-testid="stAlertContentError"]').count() == 0
-        wide, visible = page.evaluate(
-            f"(e => [e.scrollWidth, e.clientWidth])(document.querySelector('{MAIN}'))"
-        )
-        assert wide <= visible
+        assert not is_wider_than_the_window(page)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from browser.steps import BACKGROUND, turn_dark
+from browser.steps import BACKGROUND, MAIN, in_both_themes, is_wider_than_the_window
 from explorer.screenshots import PAGES, READY_MS, open_page, settle
 from explorer.serving import serve
 
 BROKEN = '[data-testid="stException"]'
-MAIN = '[data-testid="stMain"]'
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -18,18 +17,13 @@ def test_page_opens_and_fits_a_laptop(app, page, name):
     problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(str(error)))
     open_page(page, f"{app.url}/{name}")
-    for theme in ("light", "dark"):
-        if theme == "dark":
-            turn_dark(page)
+    for theme in in_both_themes(page):
         expect(page.locator(f"{MAIN} h1")).to_have_count(1)
         assert page.locator(BROKEN).count() == 0
         assert not problems
         red = int(page.evaluate(BACKGROUND).split("(")[1].split(",")[0])
         assert (red < 60) == (theme == "dark")
-        wide, visible = page.evaluate(
-            f"(e => [e.scrollWidth, e.clientWidth])(document.querySelector('{MAIN}'))"
-        )
-        assert wide <= visible, "wider than a laptop's window"
+        assert not is_wider_than_the_window(page)
 
 
 def test_the_way_from_the_start_page_to_data_and_fit(app, page):

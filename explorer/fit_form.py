@@ -101,10 +101,10 @@ def _set(values: dict[str, Any]) -> None:
         st.session_state[name] = value
 
 
-def fit_controls(scale: RatingScale, protocol: str) -> Choice:
+def fit_controls(scale: RatingScale, items: int, protocol: str) -> Choice:
     """All controls of a fit, in two columns of cards."""
     with st.container(border=True):
-        model = model_choice(scale)
+        model = model_choice(scale, items)
     left, right = st.columns(2, gap="small")
     with left.container(border=True, height="stretch"):
         _card(

@@ -13,7 +13,7 @@ import streamlit as st
 
 from gmc_core.models import MODELS, settings_for
 from gmc_core.ratings import RatingScale
-from gmc_core.settings import ModelKind
+from gmc_core.settings import ModelKind, usual_strength
 
 SHORT: dict[str, str] = {
     "paper": "Paper",
@@ -70,8 +70,8 @@ class ModelChoice:
         return M_STEPS[self.kind]
 
 
-def model_choice(scale: RatingScale) -> ModelChoice:
-    """The selector, a sentence and the controls of the chosen model."""
+def model_choice(scale: RatingScale, items: int) -> ModelChoice:
+    """The selector, a sentence and the controls of the chosen model, for N items."""
     kind = st.segmented_control(
         "Model",
         list(SHORT),
@@ -81,17 +81,17 @@ def model_choice(scale: RatingScale) -> ModelChoice:
         bind="query-params",
         format_func=SHORT.__getitem__,
         on_change=_take_defaults,
-        args=(scale,),
+        args=(scale, items),
         help="The paper's recipe, or a model that goes beyond it on the same core.",
     )
     kind = kind if kind in MODELS else "paper"
     st.caption(f"**{MODELS[kind].label}.** {MODELS[kind].about}")
     if kind in FORMULA:
         st.latex(FORMULA[kind])
-    return ModelChoice(kind, _controls(kind))  # type: ignore[arg-type]
+    return ModelChoice(kind, _controls(kind, items))  # type: ignore[arg-type]
 
 
-def _controls(kind: str) -> dict[str, Any]:
+def _controls(kind: str, items: int) -> dict[str, Any]:
     if kind == "mixture":
         components = st.number_input(
             "Gaussians K", 1, 10, 2, key="components", bind="query-params",
@@ -100,20 +100,23 @@ def _controls(kind: str) -> dict[str, Any]:
         return {"components": int(components)}
     if kind in ("exact", "ordinal"):
         strength = st.number_input(
-            "Weight ν of the prior, in users", 0.0, 1e5, 200.0, 50.0, key="prior_strength",
-            bind="query-params",
-            help="Σ is shrunk towards a target of shared and own variance as if so many users "
-            "more had shown it. 0 is the likelihood alone.",
+            "Weight ν of the prior, in users", 0.0, 1e5, usual_strength(items), 50.0,
+            key="prior_strength", bind="query-params",
+            help="Σ is shrunk, as if so many users more had shown it, towards a target: variance "
+            "that all items share, that items with the same raters share, and an item's own. 0 is "
+            "the likelihood alone.",
         )  # fmt: skip
         return {"prior_strength": float(strength)}
     return {}
 
 
-def _take_defaults(scale: RatingScale) -> None:
+def _take_defaults(scale: RatingScale, items: int) -> None:
     kind = st.session_state.get("model") or "paper"
     settings = settings_for(kind)
-    resolved = settings.resolved(scale)
+    resolved = settings.resolved(scale, items)
     st.session_state["iterations"] = settings.iterations
     st.session_state["noise"] = float(resolved.noise or 0.0)
+    if resolved.prior_strength is not None:
+        st.session_state["prior_strength"] = resolved.prior_strength
     if settings.model != "paper":
         st.session_state["objective"] = False

@@ -24,7 +24,7 @@ from gmc_core.metrics import PairedDifference, normalized_errors, paired_differe
 from gmc_core.models import settings_for
 from gmc_core.ordinal import MAX_VALUES
 from gmc_core.ratings import Ratings
-from gmc_core.settings import FitSettings, Precision
+from gmc_core.settings import FitSettings, Precision, variance_unit
 from gmc_core.splits import Split, inner_split
 
 SHARE = 0.1
@@ -191,7 +191,7 @@ def choose(
         return trial
 
     for name in _models(train):
-        start = replace(settings_for(name), dtype=dtype).resolved(train.scale)
+        start = replace(settings_for(name), dtype=dtype).resolved(train.scale, train.n_items)
         attempt(name, start)
     if not trials:
         raise NumericalError("No model could be fitted to these ratings. Look at the data.")
@@ -233,10 +233,10 @@ def _neighbours(settings: FitSettings, train: Ratings) -> Iterator[tuple[str, Fi
             yield f"{name.replace('_', ' ')} {value:g}", FitSettings.from_dict(changed)
     if settings.is_exact and any(train.item_info.genres):
         assert settings.prior_target is not None
-        offset, genres, own = settings.prior_target
-        unit = ((train.scale.high - train.scale.low) / 4) ** 2
-        other = 0.0 if genres else _GENRES * unit
-        yield f"genre variance {other:g}", replace(settings, prior_target=(offset, other, own))
+        offset, genres, raters, own = settings.prior_target
+        other = 0.0 if genres else _GENRES * variance_unit(train.scale)
+        target = (offset, other, raters, own)
+        yield f"genre variance {other:g}", replace(settings, prior_target=target)
 
 
 def _affordable(train: Ratings, seconds: float, dtype: Precision) -> tuple[Ratings, list[str]]:

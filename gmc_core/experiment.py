@@ -31,7 +31,7 @@ from gmc_core.settings import FitSettings
 from gmc_core.splits import Split, no_split, pair_split, strong_split, weak_split
 
 # Raised whenever the same configuration would give other figures.
-MODEL_VERSION = 3
+MODEL_VERSION = 4
 
 Protocol = Literal["weak", "strong", "none", "pair"]
 PROTOCOLS: tuple[Protocol, ...] = ("weak", "strong", "none", "pair")
@@ -307,13 +307,16 @@ class Experiment:
     def result(self) -> dict[str, Any]:
         """What has been reached, in the layout of ``fit --json``: config, data,
         repetitions (the last one incomplete unless ``finished``) and summary."""
-        scale = self.prepared.ratings.scale
+        ratings = self.prepared.ratings
+        scale = ratings.scale
         repetitions = list(self._done)
         if not self.finished and self.fit is not None and self._records:
             repetitions.append(finish(self.fit, self._records))
         seconds = time.perf_counter() - self._began
         return {
-            "config": replace(self.config, fit=self.config.fit.resolved(scale)).as_dict(),
+            "config": replace(
+                self.config, fit=self.config.fit.resolved(scale, ratings.n_items)
+            ).as_dict(),
             "data": describe(self.prepared),
             "finished": self.finished,
             "repetitions": [repetition.as_dict() for repetition in repetitions],

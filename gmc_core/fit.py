@@ -139,7 +139,7 @@ class Fit:
         if not len(train):
             raise ConfigError("There are no training ratings, so there is nothing to learn from.")
         _check_range(settings, train.scale)
-        self.settings = settings.resolved(train.scale)
+        self.settings = settings.resolved(train.scale, train.n_items)
         self.team = team or Team()
         layout = Layout(self.settings.signals, train.n_users, train.n_items, self.settings.block)
         if split.shown is not None and layout.kind != "rows":

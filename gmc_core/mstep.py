@@ -253,24 +253,26 @@ def _factor(
     with team.whole():
         # Fᵀ = Σ Aᵀ = X (A X)ᵀ + ε Aᵀ, and X' is what is left of it after centring.
         new = old.factor @ inner.T
-        owners = np.repeat(np.arange(count), signals.sizes)
-        new[signals.indices, owners] += dtype.type(old.epsilon) * weights
-        if shares is None:
-            shift = new.mean(axis=1, dtype=np.float64)
-        else:
-            shift = np.einsum("ij,j->i", new, shares)
-        new -= shift[:, None].astype(dtype)
-        if shares is None:
-            new /= dtype.type(np.sqrt(count))
-        else:
-            new *= np.sqrt(shares).astype(dtype)
+    owners = np.repeat(np.arange(count, dtype=np.int32), signals.sizes)
+    scaled = read_only(dtype.type(old.epsilon) * weights)
+    each = read_only(np.full(count, 1 / count) if shares is None else shares)
+    shift = np.zeros(old.dimension)
+
+    def centre(span: tuple[int, int], _: None) -> None:
+        products.centre_rows(
+            *span, *signals.by_coordinate[:2], read_only(owners), scaled, each, new, shift
+        )
+
+    team.run(centre, spans(old.dimension, 64), lambda: None)
+    with team.whole():
         covariance = FactoredCovariance(new, epsilon)
         gaussian = Gaussian(gaussian.mean + shift, covariance)
         if old.initial:
             return gaussian, None
         # XᵀX' from R × R matrices: Xᵀ Fᵀ = (XᵀX + ε Id) (A X)ᵀ.
         gram = old.gram + old.epsilon * np.eye(len(old.gram))
-        cross = gram @ inner.T.astype(np.float64) - (old.factor.T @ shift)[:, None]
+        mean = (old.factor.T @ shift.astype(dtype)).astype(np.float64)
+        cross = gram @ inner.T.astype(np.float64) - mean[:, None]
         unit = unit_of(covariance.gram, old.gram)
         cross /= unit
         both = (cross**2).sum() / count if shares is None else (cross**2).sum(axis=0) @ shares

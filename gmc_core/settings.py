@@ -22,18 +22,31 @@ MAX_COMPONENTS = 20
 
 # In stars; variances grow with the square of the scale. Chosen on ratings held out
 # inside training sets of MovieLens 1M and of the sample, see docs/beyond.md.
-EXACT_ITERATIONS = 13
+EXACT_ITERATIONS = 11
+# Steps of exact EM are η and η - 1 times as long in turn. At the eigenvalue 1 of an EM step
+# that multiplies an error by (1 - η)(2 - η), which grows from here on.
+MOST_RELAXATION = 2.6
+_MOST_STRENGTH = 300.0
 MODEL_DEFAULTS: dict[str, dict[str, Any]] = {
     "exact": {
         "epsilon": 0.0,
         "noise": 0.5,
-        "prior_strength": 200.0,
-        "prior_target": (0.15, 0.0, 0.2),
-        "relaxation": 1.7,
+        "prior_target": (0.15, 0.0, 0.2, 0.15),
+        "relaxation": 2.5,
         "warm": 4,
     },
     "mixture": {"components": 2},
 }
+
+
+def usual_strength(items: int) -> float:
+    """ν where it is not given: 300, and for a small Σ, which ratings tell more of, N / 2."""
+    return min(_MOST_STRENGTH, items / 2)
+
+
+def variance_unit(scale: RatingScale) -> float:
+    """What 1 star² is on this scale: the same share of the squared range."""
+    return 1.0 if scale.is_stars else ((scale.high - scale.low) / 4) ** 2
 
 
 def paper_epsilon(scale: RatingScale) -> float:
@@ -62,11 +75,13 @@ class FitSettings:
         ratings; "mixture", the recipe with several Gaussians.
     The others may be None for the model's default, see ``MODEL_DEFAULTS``:
 
-    prior_strength : ν ≥ 0 signals, the weight of the prior of exact EM.
+    prior_strength : ν ≥ 0 signals, the weight of the prior of exact EM; see
+        :func:`usual_strength`.
     prior_target : what Σ is shrunk towards: variance that all items share (11ᵀ), that
-        items of one genre share, and of each item alone (Id).
-    relaxation : 1 ≤ η < 2; each step of exact EM is made η times as long, which takes
-        a third of the iterations at 1.7.
+        items of one genre share, that items rated by the same people share, and of each
+        item alone (Id).
+    relaxation : 1 ≤ η ≤ 2.6; the steps of exact EM are η and η - 1 times as long in turn,
+        which takes a third of the iterations at 2.5.
     warm : iterations of the paper's recipe, without noise, before exact EM; 1 or more.
     components : K, Gaussians of a mixture.
     """
@@ -81,7 +96,7 @@ class FitSettings:
     objective: bool = False
     model: ModelKind = "paper"
     prior_strength: float | None = None
-    prior_target: tuple[float, float, float] | None = None
+    prior_target: tuple[float, float, float, float] | None = None
     relaxation: float | None = None
     warm: int | None = None
     components: int | None = None
@@ -128,11 +143,13 @@ class FitSettings:
         if strength is not None and not (strength >= 0 and math.isfinite(strength)):
             raise ConfigError(f"A prior's strength is at least 0, not {strength}.")
         if target is not None and not (
-            len(target) == 3 and all(part >= 0 and math.isfinite(part) for part in target)
+            len(target) == 4 and all(part >= 0 and math.isfinite(part) for part in target)
         ):
-            raise ConfigError("The prior's target is three variances of at least 0.")
-        if self.relaxation is not None and not 1 <= self.relaxation < 2:
-            raise ConfigError(f"The relaxation must lie in 1 ≤ η < 2, not {self.relaxation}.")
+            raise ConfigError("The prior's target is four variances of at least 0.")
+        if self.relaxation is not None and not 1 <= self.relaxation <= MOST_RELAXATION:
+            raise ConfigError(
+                f"The relaxation must lie in 1 ≤ η ≤ {MOST_RELAXATION}, not {self.relaxation}."
+            )
         if self.warm is not None and not 1 <= self.warm <= MAX_ITERATIONS:
             raise ConfigError(f"The warm start takes 1..{MAX_ITERATIONS} iterations.")
         if self.components is not None and self.model != "mixture":
@@ -146,9 +163,12 @@ class FitSettings:
         if self.objective and self.model != "paper":
             raise ConfigError("The paper's MAP objective belongs to the model paper.")
 
-    def resolved(self, scale: RatingScale) -> FitSettings:
-        """The same with the scale's defaults filled in."""
-        unit = 1.0 if scale.is_stars else ((scale.high - scale.low) / 4) ** 2
+    def resolved(self, scale: RatingScale, items: int | None = None) -> FitSettings:
+        """The same with the defaults filled in that depend on the data.
+
+        items : N; without it the prior's strength stays as it is.
+        """
+        unit = variance_unit(scale)
         defaults: dict[str, Any] = {
             "epsilon": PAPER_EPSILON * unit,
             "initial": PAPER_INITIAL if scale.is_stars else scale.midpoint,
@@ -158,6 +178,8 @@ class FitSettings:
             defaults |= MODEL_DEFAULTS["exact"]
             defaults["noise"] *= unit
             defaults["prior_target"] = tuple(part * unit for part in defaults["prior_target"])
+            if items is not None:
+                defaults["prior_strength"] = usual_strength(items)
         elif self.model == "mixture":
             defaults |= MODEL_DEFAULTS["mixture"]
         missing = {name: value for name, value in defaults.items() if getattr(self, name) is None}
@@ -176,10 +198,16 @@ class FitSettings:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> FitSettings:
-        """Read what :meth:`as_dict` wrote; unknown names are an error."""
+        """Read what :meth:`as_dict` wrote; unknown names are an error.
+
+        Before the target knew of raters it had three variances.
+        """
         unknown = set(values) - set(cls.__dataclass_fields__)
         if unknown:
             raise ConfigError(f"Unknown settings: {', '.join(sorted(unknown))}.")
+        if len(values.get("prior_target") or ()) == 3:
+            offset, genres, own = values["prior_target"]
+            values = {**values, "prior_target": (offset, genres, 0.0, own)}
         tuples: dict[str, Any] = {
             name: tuple(values[name])
             for name in ("block", "prior_target")

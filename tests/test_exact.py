@@ -100,7 +100,7 @@ def test_a_planted_gaussian_is_found_where_the_papers_m_step_underestimates_it()
         np.concatenate(indices).astype(np.int32),
         values[known],
     )
-    exact = steps(signals, noise=0.0, epsilon=0.0, iterations=60, relaxation=1.7)[-1]
+    exact = steps(signals, noise=0.0, epsilon=0.0, iterations=60, relaxation=2.5)[-1]
     found = exact.state.gaussian
     # Sampling error of a covariance from half of 2,500 users: a few per cent.
     np.testing.assert_allclose(found.mean, mean, atol=0.15)
@@ -119,7 +119,7 @@ def test_a_planted_gaussian_is_found_where_the_papers_m_step_underestimates_it()
 def test_relaxation_ends_at_the_same_place_in_fewer_iterations():
     signals = signals_of(*table())
     plain = steps(signals, iterations=500, prior=PRIOR)[-1]
-    quick = steps(signals, iterations=170, prior=PRIOR, relaxation=1.7)
+    quick = steps(signals, iterations=170, prior=PRIOR, relaxation=2.5)
     matrix = quick[-1].state.gaussian.covariance.matrix
     np.testing.assert_allclose(matrix, plain.state.gaussian.covariance.matrix, atol=0.02)
     slow = steps(signals, iterations=30, prior=PRIOR)[-1]
@@ -133,7 +133,7 @@ def test_a_relaxed_step_that_would_leave_the_cone_is_not_relaxed():
     values = 3 + 1e-3 * rng.normal(size=(30, 4))  # Σ must shrink a lot, and all is known
     signals = signals_of(values, np.ones(values.shape, bool))
     start = steps(signals, iterations=2, epsilon=1.0)[-1].state
-    for step in steps(signals, iterations=12, epsilon=0.0, relaxation=1.9, start=start):
+    for step in steps(signals, iterations=12, epsilon=0.0, relaxation=2.6, start=start):
         assert np.linalg.eigvalsh(step.state.gaussian.covariance.matrix)[0] > 0
 
 
@@ -152,11 +152,11 @@ def test_threads_do_not_change_the_result(dtype):
 
 def test_an_interrupted_run_goes_on_to_the_same_result():
     signals = signals_of(*table())
-    whole = steps(signals, iterations=9, prior=PRIOR, relaxation=1.6, warm=3)
+    whole = steps(signals, iterations=9, prior=PRIOR, relaxation=2.4, warm=3)
     for stop in (1, 3, 4, 6):
-        half = steps(signals, iterations=stop, prior=PRIOR, relaxation=1.6, warm=3)[-1].state
+        half = steps(signals, iterations=stop, prior=PRIOR, relaxation=2.4, warm=3)[-1].state
         more = steps(
-            signals, iterations=9, prior=PRIOR, relaxation=1.6, warm=3,
+            signals, iterations=9, prior=PRIOR, relaxation=2.4, warm=3,
             start=EmState(half.iteration, half.gaussian, half.weights),
         )  # fmt: skip
         assert np.array_equal(

@@ -131,8 +131,12 @@ def test_model_files_keep_the_cuts(tmp_path):
     fit, _ = fitted(weak_split(skewed_table(), 0))
     model = load_model(save_model(fit.model(), tmp_path / "model.npz"))
     np.testing.assert_array_equal(model.ordinal.cuts, fit.ordinal.cuts)
-    users, items = fit.split.test_users[:5], fit.split.test_items[:5]
-    np.testing.assert_allclose(model.predict(users, items).values, fit.predictions[:5], atol=0.1)
+    split = fit.split
+    users, items = split.train.users.ids[split.test_users], split.train.items.ids[split.test_items]
+    found = model.predict(users, items).values
+    np.testing.assert_array_equal(found, fit.model().predict(users, items).values)
+    # The fit has refined its opinions once an iteration, the model until they stand still.
+    assert np.abs(found - fit.predictions).mean() < 0.05
 
 
 def test_explanations_sum_to_the_prediction():
@@ -147,7 +151,7 @@ def test_a_completed_table_holds_the_predictions():
     fit, _ = fitted(weak_split(skewed_table(), 0))
     table = np.vstack([block.values for block in completed_blocks(fit.model())])
     users, items = fit.split.test_users[:20], fit.split.test_items[:20]
-    np.testing.assert_allclose(table[users, items], fit.predictions[:20], atol=0.15)
+    np.testing.assert_allclose(table[users, items], fit.predictions[:20], atol=0.2)
     assert table.min() >= 1 and table.max() <= 5
 
 
@@ -165,8 +169,8 @@ def test_every_named_model_fits_other_scales(name):
     [
         ({"model": "other"}, "The model is"),
         ({"prior_strength": 3.0}, "belong to exact EM"),
-        ({"model": "exact", "relaxation": 2.0}, "1 ≤ η < 2"),
-        ({"model": "exact", "prior_target": (0.1, -1.0, 0.0)}, "three variances"),
+        ({"model": "exact", "relaxation": 2.7}, "1 ≤ η ≤ 2.6"),
+        ({"model": "exact", "prior_target": (0.1, -1.0, 0.0, 0.0)}, "four variances"),
         ({"model": "exact", "warm": 0}, "warm start"),
         ({"model": "ordinal", "noise": 0.0}, "one noise variance above 0"),
         ({"components": 3}, "take the model mixture"),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gmc_core.cli.reading import add_reading_arguments, reading_from_arguments
-from gmc_core.cli.values import block, noise, number, three_numbers, whole
+from gmc_core.cli.values import block, four_numbers, noise, number, whole
 from gmc_core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -172,22 +172,23 @@ def add_experiment_arguments(
         "--prior-strength",
         type=number,
         metavar="NU",
-        help="weight of the prior of exact EM, in users (default: 200)",
+        help="weight of the prior of exact EM, in users (default: half as many as there are "
+        "items, at most 300)",
     )
     add(
         model,
         "--prior-target",
-        type=three_numbers,
-        metavar="O,G,I",
-        help="what it shrinks to: variance shared by all items, by a genre, and an item's own "
-        "(default: 0.15,0,0.2, scaled)",
+        type=four_numbers,
+        metavar="O,G,R,I",
+        help="what it shrinks to: variance shared by all items, by a genre, by items of the same "
+        "raters, and an item's own (default: 0.15,0,0.2,0.15, scaled)",
     )
     add(
         model,
         "--relaxation",
         type=number,
         metavar="ETA",
-        help="length of the steps of exact EM, 1 up to 2 (default: 1.7)",
+        help="length of every other step of exact EM, 1 up to 2.6 (default: 2.5)",
     )
     add(
         model,

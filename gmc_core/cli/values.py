@@ -44,10 +44,12 @@ def block(text: str) -> tuple[int, int]:
     return int(height), int(width)
 
 
-def three_numbers(text: str) -> tuple[float, float, float]:
-    """Three numbers with commas between them."""
+def four_numbers(text: str) -> tuple[float, float, float, float]:
+    """Four numbers with commas between them."""
     parts = text.split(",")
-    if len(parts) != 3:
-        raise argparse.ArgumentTypeError(f"{text!r} is no list of three numbers such as 0.15,0,0.2")
-    first, second, third = (number(part) for part in parts)
-    return first, second, third
+    if len(parts) != 4:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no list of four numbers such as 0.15,0,0.2,0.15"
+        )
+    first, second, third, fourth = (number(part) for part in parts)
+    return first, second, third, fourth

@@ -38,6 +38,34 @@ def sparse_times_dense(first, last, indptr, indices, weights, dense, out):  # ty
                 result[k] += factor * row[k]
 
 
+@njit(nogil=True, cache=True)
+def centre_rows(first, last, by_coordinate, entries, owners, weights, shares, out, shift):  # type: ignore[no-untyped-def]
+    """Rows first..last of X' from those of X (A X)ᵀ, in one pass over memory.
+
+    Adds Aᵀ, takes off the mean over the signals, and weighs each signal's column.
+
+    Parameters
+    ----------
+    by_coordinate, entries : as for :func:`outer_sum`.
+    owners : (nnz,) the signal of each CSR position. weights : (nnz,) A's numbers.
+    shares : (M,) float64, what each signal counts in the mean; they sum to 1.
+    out : (N, M), in: X (A X)ᵀ; out: (F - mean)ᵀ with column i times √shares[i].
+    shift : (N,) float64, the mean, written.
+    """
+    roots = np.sqrt(shares).astype(out.dtype)
+    for j in range(first, last):
+        row = out[j]
+        for q in range(by_coordinate[j], by_coordinate[j + 1]):
+            row[owners[entries[q]]] += weights[entries[q]]
+        mean = 0.0
+        for i in range(len(row)):
+            mean += shares[i] * np.float64(row[i])
+        shift[j] = mean
+        centre = out.dtype.type(mean)
+        for i in range(len(row)):
+            row[i] = (row[i] - centre) * roots[i]
+
+
 def tile_rows(size: int) -> int:
     """Rows of an N × N matrix whose tile fits the cache: N in equal parts."""
     most = _CACHE_BYTES // (REGISTER_BYTES * TILE_VECTORS)

@@ -189,8 +189,8 @@ def key_of(config: ExperimentConfig, data: dict[str, Any] | None) -> str | None:
     """The run's key with the scale's defaults filled in, None for unknown data."""
     if data is None:
         return None
-    resolved = replace(config, fit=config.fit.resolved(RatingScale(*data["scale"])))
-    return resolved.key(data["sha256"])
+    fit = config.fit.resolved(RatingScale(*data["scale"]), data.get("items"))
+    return replace(config, fit=fit).key(data["sha256"])
 
 
 def _hash(values: dict[str, Any]) -> str:

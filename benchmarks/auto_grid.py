@@ -30,7 +30,7 @@ from gmc_core.splits import Split
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 9.0)
 NOISES = (0.3, 0.5, 0.8)
-STRENGTHS = (80.0, 200.0, 500.0)
+STRENGTHS = (100.0, 300.0, 900.0)
 
 
 def grid(iterations: int | None) -> Iterator[tuple[str, FitSettings]]:

@@ -41,7 +41,7 @@ from gmc_core.estep import (
 from gmc_core.gaussian import Gaussian
 from gmc_core.linalg import posterior, products, solve
 from gmc_core.linalg.threads import Team, spans
-from gmc_core.mstep import finish, m_step, sandwich
+from gmc_core.mstep import choose_form, finish, m_step, sandwich
 from gmc_core.noise import Noise
 from gmc_core.ordinal import Opinions
 from gmc_core.signals import Signals
@@ -132,6 +132,7 @@ def exact_em(
     silent = Noise.of(0.0, signals.dimension)
     if opinions is not None and state.values is None:
         state = replace(state, values=opinions.first_guess)
+    form = choose_form(signals.sizes, signals.dimension, dense=True)
     sums: FloatArray | None = None
     while state.iteration < iterations:
         iteration = state.iteration + 1
@@ -140,9 +141,7 @@ def exact_em(
             again = 0.0
             if iteration <= warm:
                 own = epsilon if warm_epsilon is None else warm_epsilon
-                gaussian, change = m_step(
-                    signals, state.weights, state.gaussian, own, "congruence", team
-                )
+                gaussian, change = m_step(signals, state.weights, state.gaussian, own, form, team)
             else:
                 if sums is None:  # an interrupted run goes on
                     at = _filled(signals, state.values)

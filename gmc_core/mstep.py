@@ -57,10 +57,11 @@ def step_flops(sizes: npt.NDArray[np.integer], dimension: int) -> dict[Form, tup
     return flops
 
 
-def choose_form(sizes: npt.NDArray[np.integer], dimension: int) -> Form:
-    """The exact form with the fewest flops."""
+def choose_form(sizes: npt.NDArray[np.integer], dimension: int, *, dense: bool = False) -> Form:
+    """The exact form with the fewest flops; with ``dense``, of those that form Σ."""
     flops = step_flops(sizes, dimension)
-    return min(flops, key=lambda form: sum(flops[form]))
+    forms = [form for form in flops if not (dense and form == "factor")]
+    return min(forms, key=lambda form: sum(flops[form]))
 
 
 def block_rows(signals: int, dimension: int) -> int:

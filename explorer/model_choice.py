@@ -107,7 +107,11 @@ def _controls(kind: str, items: int) -> dict[str, Any]:
             "that all items share, that items with the same raters share, and an item's own. 0 is "
             "the likelihood alone.",
         )  # fmt: skip
-        return {"prior_strength": float(strength)}
+        learned = st.toggle(
+            "Learn the noise", key="learn_noise", bind="query-params",
+            help="The noise variance is where it begins, and every M-step takes a new one.",
+        )  # fmt: skip
+        return {"prior_strength": float(strength), "learn_noise": learned}
     return {}
 
 

@@ -37,12 +37,14 @@ class EmState:
     weights : (nnz,) the a_i of the E-step under (μ_t, Σ_t); with them the
         estimates are f̃_i = μ + Σ[:, o] a_i.
     values : (nnz,) what stood in for y in that E-step; None where it was y itself.
+    noise : its noise variance where that is learned; None where it is given.
     """
 
     iteration: int
     gaussian: Gaussian
     weights: npt.NDArray[np.floating]
     values: npt.NDArray[np.float64] | None = None
+    noise: float | None = None
 
 
 @dataclass(frozen=True, eq=False)

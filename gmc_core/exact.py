@@ -15,6 +15,10 @@ lowers log-likelihood - (M ε / 2) tr Σ⁻¹.
 An inverse-Wishart prior shrinks Σ towards a target T with the weight of ν signals:
 Σ' = (M S + ν T) / (M + ν) + ε Id, S the average above; then the quantity that never
 falls is log-likelihood - ν/2 log|Σ| - ½ tr(Σ⁻¹ (ν T + (M + ν) ε Id)).
+
+The noise variance can be learned in the same M-step, as the mean of (y - f)² over the
+ratings under the belief about f. With n ratings and Σ_w = σ² Id that needs G's diagonal
+alone: σ²' = σ² + σ⁴ M tr G / n.
 """
 
 from __future__ import annotations
@@ -42,7 +46,7 @@ from gmc_core.gaussian import Gaussian
 from gmc_core.linalg import posterior, products, solve
 from gmc_core.linalg.threads import Team, spans
 from gmc_core.mstep import choose_form, finish, m_step, sandwich
-from gmc_core.noise import Noise
+from gmc_core.noise import SCALAR, Noise
 from gmc_core.ordinal import Opinions
 from gmc_core.signals import Signals
 
@@ -99,6 +103,7 @@ def exact_em(
     warm: int = 1,
     warm_epsilon: float | None = None,
     opinions: Opinions | None = None,
+    learn_noise: bool = False,
 ) -> Iterator[EmStep]:
     """Run iterations ``start.iteration + 1 … iterations`` of exact EM.
 
@@ -116,6 +121,8 @@ def exact_em(
         state, which is no Gaussian. warm_epsilon : their ε, default ``epsilon``.
     opinions : for ordered ratings, see :mod:`gmc_core.ordinal`; from then on the
         log-likelihood is that of the filled-in opinions, which change.
+    learn_noise : begin with ``noise``, which is then one variance above 0, and take a new
+        one in every M-step of exact EM.
 
     Raises
     ------
@@ -129,6 +136,11 @@ def exact_em(
     dense = isinstance(state.gaussian.covariance, DenseCovariance)
     if not dense and (warm < 1 or state.iteration):
         raise ConfigError("Exact EM starts from at least one iteration of the paper's M-step.")
+    if learn_noise:
+        if noise.kind != SCALAR:
+            raise ConfigError("Learning the noise starts from one variance above 0.")
+        if state.noise is None:
+            state = replace(state, noise=float(noise.array[0, 0]))
     silent = Noise.of(0.0, signals.dimension)
     if opinions is not None and state.values is None:
         state = replace(state, values=opinions.first_guess)
@@ -139,6 +151,9 @@ def exact_em(
         try:
             began = time.perf_counter()
             again = 0.0
+            variance = state.noise
+            if variance is not None:
+                noise = Noise.of(variance, signals.dimension)
             if iteration <= warm:
                 own = epsilon if warm_epsilon is None else warm_epsilon
                 gaussian, change = m_step(signals, state.weights, state.gaussian, own, form, team)
@@ -148,6 +163,8 @@ def exact_em(
                     estimates, sums = exact_e_step(at, state.gaussian, noise, team)
                     state = replace(state, weights=estimates.weights)
                     again = time.perf_counter() - began
+                if variance is not None:
+                    variance = learned_noise(signals, state, sums, variance, opinions)
                 gaussian, change = exact_m_step(
                     signals, state.weights, state.gaussian, sums, epsilon, team, prior,
                     _step_length(relaxation, iteration - warm - 1),
@@ -156,8 +173,10 @@ def exact_em(
             values = state.values
             if opinions is not None and iteration > warm:
                 assert values is not None
-                values = opinions.refine(values, state.weights)
-            state = EmState(iteration, gaussian, np.zeros(0), values)
+                values = opinions.refine(values, state.weights, state.noise)
+            state = EmState(iteration, gaussian, np.zeros(0), values, variance)
+            if variance is not None:
+                noise = Noise.of(variance, signals.dimension)
             between = time.perf_counter()
             at = _filled(signals, values)
             if iteration < warm:
@@ -240,6 +259,43 @@ def exact_e_step(
         team.run(rows, spans(len(sums), 64)[::-1], lambda: None)
         start = stop
     return estimates_of(systems), sums
+
+
+def learned_noise(
+    signals: Signals,
+    state: EmState,
+    sums: FloatArray,
+    variance: float,
+    opinions: Opinions | None = None,
+) -> float:
+    """The noise variance that the E-step of ``state`` asks for.
+
+    Parameters
+    ----------
+    sums : G, at least its diagonal. variance : σ² of that E-step, above 0.
+
+    Returns
+    -------
+    The mean over the ratings of E[(y - f)²] = (y - f̃)² + C_jj, where y - f̃ = σ² a and
+    C_jj = σ² - σ⁴ K⁻¹_jj; for an opinion z in place of y, of E[(z - f̃)²] + C_jj.
+
+    Raises
+    ------
+    NumericalError
+        If nothing is left of it.
+    """
+    weights = state.weights.astype(np.float64)
+    squares = float(weights @ weights)
+    trace = signals.count * float(np.trace(sums, dtype=np.float64))
+    left = variance * (1 - variance * (squares - trace) / len(weights))
+    if opinions is None:
+        found = left + variance**2 * squares / len(weights)
+    else:
+        assert state.values is not None
+        found = left + opinions.squares(state.values, weights, variance)
+    if not found > 0:
+        raise NumericalError("The learned noise vanished. Give a noise variance instead.")
+    return found
 
 
 def exact_m_step(

@@ -161,7 +161,7 @@ class Fit:
         check_memory(self.cost, memory_limit)
         noise = self.settings.noise
         assert noise is not None
-        self.noise = Noise.of(load_noise(noise, train, layout), layout.dimension)
+        self._given_noise = Noise.of(load_noise(noise, train, layout), layout.dimension)
         self.ordinal: OrdinalScale | None = None
         if self.settings.model == "ordinal":
             self.ordinal = OrdinalScale.of(train.values)
@@ -206,11 +206,18 @@ class Fit:
             right &= not isinstance(own, DenseCovariance) or own.matrix.shape == (size, size)
         right &= all(own.shape == (ratings,) for own in weights)
         right &= state.values is None or state.values.shape == (ratings,)
+        right &= state.noise is None or (self.settings.learn_noise and state.noise > 0)
         if not right:
             raise StateError(
                 f"The stored state of iteration {state.iteration} is not one of a fit with these "
                 f"settings to {ratings:,} ratings of {size:,} coordinates. Begin without it."
             )
+
+    @property
+    def noise(self) -> Noise:
+        """Σ_w of ``state``: as given, or as learned so far."""
+        variance = self.state.noise
+        return self._given_noise if variance is None else Noise.of(variance, self.signals.dimension)
 
     @property
     def _components(self) -> int:
@@ -274,7 +281,7 @@ class Fit:
             )
         opinions = None
         if self.ordinal is not None:
-            variance = float(self.noise.array[0, 0])
+            variance = float(self._given_noise.array[0, 0])
             opinions = Opinions(self.ordinal, self.signals.values, variance)
         return exact_em(
             self.signals,
@@ -288,6 +295,7 @@ class Fit:
             warm=settings.warm or 1,
             warm_epsilon=paper_epsilon(self.split.train.scale),
             opinions=opinions,
+            learn_noise=settings.learn_noise,
         )
 
     def scores(self) -> Scores | None:

@@ -118,14 +118,28 @@ class Opinions:
         self._noise = noise
         self.first_guess: Floats = scale.first_guess(ratings)
 
-    def refine(self, values: Floats, weights: npt.NDArray[np.floating]) -> Floats:
-        """New opinions from the weights a = K⁻¹ (values - μ): z̄ = E[z | f̃, rating]."""
-        f = values - self._noise * weights.astype(np.float64)
-        return truncated_mean(f, self._low, self._high, float(np.sqrt(self._noise)))
+    def refine(
+        self, values: Floats, weights: npt.NDArray[np.floating], noise: float | None = None
+    ) -> Floats:
+        """New opinions from the weights a = K⁻¹ (values - μ): z̄ = E[z | f̃, rating].
+
+        noise : σ² with which the weights were found, where it is no longer the given one.
+        """
+        noise = self._noise if noise is None else noise
+        f = values - noise * weights.astype(np.float64)
+        return truncated_mean(f, self._low, self._high, float(np.sqrt(noise)))
+
+    def squares(self, values: Floats, weights: npt.NDArray[np.floating], noise: float) -> float:
+        """Mean of E[(z - f̃)² | f̃, rating] over the ratings, f̃ as in :meth:`refine`."""
+        f = values - noise * weights.astype(np.float64)
+        return float(truncated_square(f, self._low, self._high, float(np.sqrt(noise))).mean())
 
 
-def truncated_mean(mean: Floats, low: Floats, high: Floats, sd: float) -> Floats:
-    """E[z | low < z < high] for z ~ N(mean, sd²), far out in the tails as well."""
+def _edges(
+    mean: Floats, low: Floats, high: Floats, sd: float
+) -> tuple[Floats, Floats, npt.NDArray[np.bool_], Floats, Floats]:
+    """Standardised ends a < b, whether they were mirrored, and φ(a)/P, φ(b)/P with
+    P = Φ(b) - Φ(a), far out in the tails as well."""
     a, b = (low - mean) / sd, (high - mean) / sd
     # In the upper tail, mirrored: there differences of probabilities keep their digits.
     mirror = a > -b
@@ -133,6 +147,25 @@ def truncated_mean(mean: Floats, low: Floats, high: Floats, sd: float) -> Floats
     log_a, log_b = log_ndtr(a), log_ndtr(b)
     log_mass = log_b + np.log1p(-np.exp(np.minimum(log_a - log_b, -1e-300)))
     norm = 0.5 * np.log(2 * np.pi)
-    shift = np.exp(-0.5 * a**2 - norm - log_mass) - np.exp(-0.5 * b**2 - norm - log_mass)
+    at_a, at_b = (np.asarray(np.exp(-0.5 * x**2 - norm - log_mass)) for x in (a, b))
+    return a, b, mirror, at_a, at_b
+
+
+def truncated_mean(mean: Floats, low: Floats, high: Floats, sd: float) -> Floats:
+    """E[z | low < z < high] for z ~ N(mean, sd²), far out in the tails as well."""
+    _, _, mirror, at_a, at_b = _edges(mean, low, high, sd)
+    shift = at_a - at_b
     result = mean + sd * np.where(mirror, -shift, shift)
     return np.clip(result, low, high)
+
+
+def truncated_square(mean: Floats, low: Floats, high: Floats, sd: float) -> Floats:
+    """E[(z - mean)² | low < z < high] for z ~ N(mean, sd²), far out in the tails as well."""
+    a, b, _, at_a, at_b = _edges(mean, low, high, sd)
+    from_a, from_b = (
+        np.where(np.isfinite(x), x, 0.0) * density for x, density in ((a, at_a), (b, at_b))
+    )
+    # z lies between its bounds, which rounding may forget far out.
+    near = np.clip(mean, low, high) - mean
+    far = np.maximum(mean - low, high - mean)
+    return np.clip(sd**2 * (1 + from_a - from_b), near**2, far**2)

@@ -84,6 +84,8 @@ class FitSettings:
         which takes a third of the iterations at 2.5.
     warm : iterations of the paper's recipe, without noise, before exact EM; 1 or more.
     components : K, Gaussians of a mixture.
+    learn_noise : in exact EM, whether ``noise`` is only where it begins, and every M-step
+        takes a new variance.
     """
 
     epsilon: float | None = None
@@ -100,6 +102,7 @@ class FitSettings:
     relaxation: float | None = None
     warm: int | None = None
     components: int | None = None
+    learn_noise: bool = False
 
     def __post_init__(self) -> None:
         if self.epsilon is not None and not (self.epsilon >= 0 and math.isfinite(self.epsilon)):
@@ -134,11 +137,15 @@ class FitSettings:
         if self.model not in MODEL_KINDS:
             raise ConfigError(f"The model is {', '.join(MODEL_KINDS)}, not {self.model!r}.")
         exact_only = (self.prior_strength, self.prior_target, self.relaxation, self.warm)
-        if not self.is_exact and any(value is not None for value in exact_only):
+        if not self.is_exact and (
+            self.learn_noise or any(value is not None for value in exact_only)
+        ):
             raise ConfigError(
-                "A prior, relaxation and a warm start belong to exact EM; take the model exact "
-                "or ordinal."
+                "A prior, relaxation, a warm start and learned noise belong to exact EM; take the "
+                "model exact or ordinal."
             )
+        if self.learn_noise and (isinstance(self.noise, str) or self.noise == 0):
+            raise ConfigError("Learning the noise begins with one variance above 0; give that.")
         strength, target = self.prior_strength, self.prior_target
         if strength is not None and not (strength >= 0 and math.isfinite(strength)):
             raise ConfigError(f"A prior's strength is at least 0, not {strength}.")

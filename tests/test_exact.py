@@ -173,3 +173,67 @@ def test_errors_say_what_to_do():
     everyone = signals_of(np.full((5, 3), 3.0), np.ones((5, 3), bool))
     with pytest.raises(NumericalError, match=r"Iteration \d+: .*Raise ε"):
         steps(everyone, noise=0.0, epsilon=0.0)
+
+
+def dense_noise(values, known, mean, covariance, noise):
+    """Mean of E[(y - f)²] over the ratings, from the definition."""
+    total = 0.0
+    for user, observed in enumerate(known):
+        U = dense.masking_operator(observed)
+        Sigma_w = noise * np.eye(len(mean))
+        y = values[user, observed]
+        left = y - dense.map_estimate(y, U, mean, covariance, Sigma_w)[observed]
+        own = dense.posterior_covariance(U, covariance, Sigma_w)
+        total += left @ left + np.diagonal(own)[observed].sum()
+    return total / known.sum()
+
+
+@pytest.mark.parametrize("prior", [None, PRIOR], ids=["likelihood", "prior"])
+def test_learned_noise_agrees_with_the_dense_definition(prior):
+    values, known = table()
+    before = None
+    for step in steps(signals_of(values, known), iterations=8, prior=prior, learn_noise=True):
+        state = step.state
+        if before is not None:
+            assert state.noise == pytest.approx(dense_noise(values, known, *before), abs=1e-8)
+        before = (state.gaussian.mean, state.gaussian.covariance.matrix.copy(), state.noise)
+
+
+@pytest.mark.parametrize("prior", [None, PRIOR], ids=["likelihood", "prior"])
+def test_the_penalised_likelihood_never_falls_while_the_noise_is_learned(prior):
+    signals = signals_of(*table())
+    values = []
+    for step in steps(signals, epsilon=0.0, iterations=60, prior=prior, learn_noise=True):
+        matrix = step.state.gaussian.covariance.matrix
+        values.append(step.log_likelihood - (0.0 if prior is None else prior.penalty(matrix)))
+    assert np.diff(values)[1:].min() > -1e-9 * abs(values[-1])
+
+
+def test_planted_noise_is_found():
+    rng = np.random.default_rng(8)
+    factor = rng.normal(size=(8, 2))
+    values = 3 + rng.normal(size=(3000, 2)) @ factor.T + 0.6 * rng.normal(size=(3000, 8))
+    signals = signals_of(values, rng.random(values.shape) < 0.8)
+    # Σ and the noise are only told apart where Σ is held near rank 2.
+    prior = Prior(1e5, factor, np.full(8, 1e-3))
+    last = steps(
+        signals, noise=2.0, epsilon=0.0, iterations=60, prior=prior, learn_noise=True,
+        relaxation=2.5,
+    )[-1]  # fmt: skip
+    assert last.state.noise == pytest.approx(0.36, rel=0.05)
+
+
+def test_a_run_with_learned_noise_goes_on_to_the_same_result():
+    signals = signals_of(*table())
+    more = dict(prior=PRIOR, relaxation=2.4, warm=3, learn_noise=True)
+    whole = steps(signals, iterations=9, **more)[-1].state
+    for stop in (1, 3, 4, 6):
+        half = steps(signals, iterations=stop, **more)[-1].state
+        rest = steps(signals, iterations=9, start=half, **more)[-1].state
+        assert rest.noise == whole.noise != 0.3
+        assert np.array_equal(rest.gaussian.covariance.matrix, whole.gaussian.covariance.matrix)
+
+
+def test_learning_needs_a_variance_to_begin_with():
+    with pytest.raises(ConfigError, match="one variance above 0"):
+        steps(signals_of(*table()), noise=0.0, learn_noise=True)

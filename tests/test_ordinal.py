@@ -12,7 +12,7 @@ from gmc_core.errors import ConfigError
 from gmc_core.fit import Fit
 from gmc_core.model_file import load_model, save_model
 from gmc_core.models import MODELS, settings_for
-from gmc_core.ordinal import Opinions, OrdinalScale, truncated_mean
+from gmc_core.ordinal import Opinions, OrdinalScale, truncated_mean, truncated_square
 from gmc_core.ratings import RatingScale
 from gmc_core.settings import FitSettings
 from gmc_core.splits import strong_split, weak_split
@@ -40,6 +40,35 @@ def test_truncated_means_stay_inside_far_out_in_the_tails():
     found = truncated_mean(mean, low, high, 0.5)
     assert np.all((found >= low) & (found <= high))
     np.testing.assert_allclose(found[:2], [1.0, 2.0], atol=1e-3)
+
+
+def test_truncated_squares_are_those_of_scipy():
+    rng = np.random.default_rng(2)
+    mean, low = rng.normal(size=400) * 3, rng.normal(size=400) * 3
+    high = low + rng.random(400) * 2 + 0.01
+    low[:80], high[80:160] = -np.inf, np.inf
+    drawn_from = stats.truncnorm((low - mean) / 0.7, (high - mean) / 0.7, loc=mean, scale=0.7)
+    expected = drawn_from.var() + (drawn_from.mean() - mean) ** 2
+    near = np.abs(np.clip(mean, low, high) - mean) < 4  # beyond, scipy's own differences fail
+    found = truncated_square(mean, low, high, 0.7)
+    np.testing.assert_allclose(found[near], expected[near], rtol=1e-6)
+    assert np.isfinite(found).all() and (found >= 0).all()
+    far = truncated_square(np.array([-1e3, 1e3]), np.array([1.0, 1.0]), np.array([2.0, 2.0]), 0.5)
+    np.testing.assert_allclose(far, [1001.0**2, 998.0**2], rtol=1e-5)
+
+
+def test_the_noise_of_opinions_is_learned_and_kept(tmp_path):
+    split = weak_split(skewed_table(), 0)
+    fit, records = fitted(split, learn_noise=True)
+    noises = [record.noise for record in records]
+    assert noises[:4] == [0.5] * 4 and len(set(noises)) > 5
+    assert 0.1 < noises[-1] < 1
+    assert fit.settings.noise == 0.5
+    assert fit.model().noise.array[0, 0] == pytest.approx(noises[-1])
+    loaded = load_model(save_model(fit.model(), tmp_path / "model.npz"))
+    assert loaded.noise.array[0, 0] == fit.model().noise.array[0, 0]
+    plain, _ = fitted(split)
+    assert fit.scores().nmae < plain.scores().nmae + 0.02
 
 
 def test_the_cuts_give_every_value_its_frequency():
@@ -172,6 +201,8 @@ def test_every_named_model_fits_other_scales(name):
         ({"model": "exact", "relaxation": 2.7}, "1 ≤ η ≤ 2.6"),
         ({"model": "exact", "prior_target": (0.1, -1.0, 0.0, 0.0)}, "four variances"),
         ({"model": "exact", "warm": 0}, "warm start"),
+        ({"learn_noise": True}, "belong to exact EM"),
+        ({"model": "exact", "noise": 0.0, "learn_noise": True}, "one variance above 0"),
         ({"model": "ordinal", "noise": 0.0}, "one noise variance above 0"),
         ({"components": 3}, "take the model mixture"),
         ({"model": "exact", "objective": True}, "belongs to the model paper"),

@@ -183,6 +183,10 @@ CONFIGS = [
     ExperimentConfig(protocol="none", fit=FitSettings(epsilon=0.1 + 0.2, signals="columns")),
     ExperimentConfig(fit=FitSettings(signals="blocks", block=(4, 9), noise="/x/noise.npy")),
     ExperimentConfig(data="", protocol="pair", train_file="/a b/train.csv", test_file="/t.csv"),
+    ExperimentConfig(
+        fit=FitSettings(model="exact", noise=0.7, prior_strength=20.0, relaxation=2.0, warm=2,
+                        prior_target=(0.1, 0.0, 0.3, 0.2), learn_noise=True),
+    ),
     ExperimentConfig(data="x.csv", reading={"user": "who", "item": "what", "header": True}),
 ]  # fmt: skip
 

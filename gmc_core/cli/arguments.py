@@ -30,7 +30,7 @@ MODELS = ("paper", "exact", "ordinal", "mixture")
 # Destinations of the settings of a fit, for commands that choose or vary them.
 FIT = (
     "model", "epsilon", "iterations", "noise", "init", "signals", "block", "dtype", "objective",
-    "prior_strength", "prior_target", "relaxation", "warm", "components",
+    "prior_strength", "prior_target", "relaxation", "warm", "learn_noise", "components",
 )  # fmt: skip
 
 
@@ -197,6 +197,12 @@ def add_experiment_arguments(
         metavar="L",
         help="iterations of the paper's recipe before exact EM (default: 4)",
     )
+    add(
+        model,
+        "--learn-noise",
+        action="store_true",
+        help="exact EM begins with --noise and learns it",
+    )
     add(model, "--components", type=whole, metavar="K", help="of a mixture (default: 2)")
     add_reading_arguments(parser)
 
@@ -262,7 +268,7 @@ def config_from_arguments(args: argparse.Namespace, **fit: Any) -> ExperimentCon
     }
     for name in (
         "epsilon", "iterations", "noise", "prior_strength", "prior_target", "relaxation", "warm",
-        "components",
+        "learn_noise", "components",
     ):  # fmt: skip
         if getattr(args, name, None) is not None:
             settings[name] = getattr(args, name)

@@ -53,6 +53,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
         "key": checkpoint.key,
         "repetition": checkpoint.repetition,
         "iteration": state.iteration,
+        "noise": state.noise,
         "records": [record.as_dict() for record in checkpoint.records],
     }
     gaussians: tuple[Gaussian, ...] = (state.gaussian,)
@@ -95,7 +96,8 @@ def load_checkpoint(folder: Path, key: str) -> Checkpoint | None:
                 return None
             gaussians = tuple(_take(own, str(k), file) for k, own in enumerate(about["gaussians"]))
             iteration, weights = about["iteration"], file["weights"]
-            state = EmState(iteration, gaussians[0], weights, file.get("values"))
+            values, noise = file.get("values"), about["noise"]
+            state = EmState(iteration, gaussians[0], weights, values, noise)
             if "proportions" in file:
                 mixture = Mixture(file["proportions"], gaussians)
                 state = MixtureState(

@@ -75,6 +75,8 @@ def arguments_of(config: ExperimentConfig, *, sweep: bool = False) -> list[str]:
     add("--relaxation", config.fit.relaxation)
     add("--warm", config.fit.warm)
     add("--components", config.fit.components)
+    if config.fit.learn_noise:
+        given.append("--learn-noise")
     if config.fit.objective:
         given.append("--objective")
     return given + _reading(config.reading)

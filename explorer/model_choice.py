@@ -102,7 +102,7 @@ def _controls(kind: str, items: int) -> dict[str, Any]:
     if kind in ("exact", "ordinal"):
         strength = st.number_input(
             "Weight ν of the prior, in users", 0.0, 1e5, usual_strength(items), 50.0,
-            key="prior_strength", bind="query-params",
+            format="%g", key="prior_strength", bind="query-params",
             help="Σ is shrunk, as if so many users more had shown it, towards a target: variance "
             "that all items share, that items with the same raters share, and an item's own. 0 is "
             "the likelihood alone.",

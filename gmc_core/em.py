@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -90,6 +90,7 @@ def map_em(
     team: Team,
     objective: bool = False,
     form: Form | None = None,
+    let_go: Callable[[], object] | None = None,
 ) -> Iterator[EmStep]:
     """Run iterations ``start.iteration + 1 … iterations`` of MAP-EM.
 
@@ -100,6 +101,9 @@ def map_em(
     epsilon : ε ≥ 0. iterations : L. noise : Σ_w.
     objective : also compute the MAP objective (a Cholesky factorization of Σ).
     form : the exact form of the M-step; default the one with the fewest flops.
+    let_go : called between M-step and E-step. From there on the weights of the iteration
+        before are needed by nobody who can do that E-step again, and they may be as
+        large as Σ.
 
     Raises
     ------
@@ -127,6 +131,8 @@ def map_em(
             )
             spare = None
             state = EmState(iteration, gaussian, np.zeros(0))  # frees the old Σ and weights
+            if let_go is not None:
+                let_go()
             between = time.perf_counter()
             estimates = e_step(signals, gaussian, noise, team)
             ended = time.perf_counter()

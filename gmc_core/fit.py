@@ -20,7 +20,7 @@ from gmc_core.cost import Cost, check_memory, estimate
 from gmc_core.covariance import DenseCovariance
 from gmc_core.em import EmState, EmStep, initial_state, map_em
 from gmc_core.errors import ConfigError, NumericalError
-from gmc_core.estep import predict_pairs
+from gmc_core.estep import e_step, predict_pairs
 from gmc_core.exact import exact_em
 from gmc_core.folding import fold_in
 from gmc_core.linalg.threads import Team
@@ -45,6 +45,9 @@ from gmc_core.ratings import RatingScale
 from gmc_core.settings import FitSettings, paper_epsilon
 from gmc_core.signals import Layout, Signals
 from gmc_core.splits import Split
+
+# A fit forgets weights of more than a quarter of N² numbers as soon as it can.
+_LARGE_WEIGHTS = 4
 
 
 @dataclass(frozen=True)
@@ -119,7 +122,6 @@ class Fit:
 
     Attributes
     ----------
-    state : the last finished iteration; stays usable after a cancel or an error.
     predictions : (n_test,) of ``state``, unprojected.
     shown_signals, pairs : what is known of the test users, and (signal, coordinate)
         of each held-out rating.
@@ -176,8 +178,37 @@ class Fit:
             self._groups = user_groups(self.signals, self._components, kinds)
         if start is not None:
             self._check_state(start)
-        self.state = start or self._initial_state()
+        self._state = start or self._initial_state()
+        self._has_weights = True
         self.predictions = self._predict()
+
+    @property
+    def state(self) -> EmState:
+        """The last finished iteration; stays usable after a cancel or an error.
+
+        After one that fell into an E-step this may take an E-step: where the weights are
+        nearly as large as Σ, a fit does not keep those of two iterations.
+        """
+        if not self._has_weights:
+            if self._state.iteration == 0:
+                self._state = self._initial_state()
+            else:
+                team = Team(self.team.size)  # the fit's own was told to stop
+                found = e_step(self.signals, self._state.gaussian, self._given_noise, team)
+                self._state = replace(self._state, weights=found.weights)
+            self._has_weights = True
+        return self._state
+
+    @property
+    def iteration(self) -> int:
+        """Of the last finished iteration; 0 before the first."""
+        return self._state.iteration
+
+    def _let_go(self) -> None:
+        """Forget the weights of ``state`` if they are large; see :attr:`state`."""
+        if len(self.signals.values) * _LARGE_WEIGHTS > self.signals.dimension**2:
+            self._state = replace(self._state, weights=np.zeros(0, self._state.weights.dtype))
+            self._has_weights = False
 
     def _initial_state(self) -> EmState:
         assert self.settings.initial is not None
@@ -216,7 +247,7 @@ class Fit:
     @property
     def noise(self) -> Noise:
         """Σ_w of ``state``: as given, or as learned so far."""
-        variance = self.state.noise
+        variance = self._state.noise
         return self._given_noise if variance is None else Noise.of(variance, self.signals.dimension)
 
     @property
@@ -233,24 +264,25 @@ class Fit:
             See :func:`gmc_core.em.map_em`; ``state`` is the last finished iteration.
         """
         steps = self._steps()
-        self.state = replace(self.state)  # the generator holds the only other reference
+        self._state = replace(self._state)  # the generator holds the only other reference
         for step in steps:
             began = time.perf_counter()
-            before = (self.state, self.predictions)
-            self.state = step.state
+            before = (self._state, self._has_weights, self.predictions)
+            self._state, self._has_weights = step.state, True
             try:
                 self.predictions = self._predict()
-                record = self._record(step, before[1], began)
+                record = self._record(step, before[-1], began)
             except BaseException as error:
                 # Stopped while predicting: state and records must not part.
-                self.state, self.predictions = before
+                self._state, self._has_weights, self.predictions = before
                 if isinstance(error, NumericalError):
                     raise NumericalError(
                         f"Predictions of iteration {step.state.iteration}: {error}",
                         iteration=step.state.iteration,
                     ) from error
                 raise
-            del before  # the next M-step frees the old Σ only if nobody else holds it
+            # The next iteration frees the old Σ and weights only if nobody else holds them.
+            del before, step
             yield record
 
     def _steps(self) -> Iterator[EmStep]:
@@ -278,6 +310,7 @@ class Fit:
                 team=self.team,
                 objective=settings.objective,
                 form=choose_form(self.signals.sizes, self.signals.dimension),
+                let_go=self._let_go,
             )
         opinions = None
         if self.ordinal is not None:
@@ -309,7 +342,7 @@ class Fit:
     def model(self) -> GaussianModel:
         """The model of the current state, with the training ratings."""
         described: dict[str, Any] = dict(
-            gaussian=self.state.gaussian,
+            gaussian=self._state.gaussian,
             noise=self.noise,
             ordinal=self.ordinal,
             layout=self.signals.layout,
@@ -318,14 +351,14 @@ class Fit:
             scale=self.split.train.scale,
             ratings=self.split.train,
             settings=self.settings,
-            iteration=self.state.iteration,
+            iteration=self.iteration,
             data_name=self.split.train.name,
             data_sha256=self.split.train.sha256,
             licence=self.split.train.licence,
             citation=self.split.train.citation,
         )
-        if isinstance(self.state, MixtureState):
-            return MixtureModel(**described, mixture=self.state.mixture)
+        if isinstance(self._state, MixtureState):
+            return MixtureModel(**described, mixture=self._state.mixture)
         return GaussianModel(**described)
 
     def _predict(self) -> npt.NDArray[np.float64]:

@@ -183,13 +183,13 @@ def sandwich(
         products.mirror_rows(*span, out)
 
     team.run(mirror, spans(len(out), products.BLOCK)[::-1], lambda: None)
-    panel = max(128, len(out) // 16)  # a product of that many rows is held beside
+    panel = max(128, len(out) // 16)
     for start, stop in spans(len(out), panel):
         with team.whole():
             np.matmul(out[start:stop], matrix, out=half[start:stop])
     for start, stop in spans(len(out), panel):
         with team.whole():
-            out[start:stop, :stop] = matrix[start:stop] @ half[:, :stop]
+            np.matmul(matrix[start:stop], half[:, :stop], out=out[start:stop, :stop])
 
 
 def finish(

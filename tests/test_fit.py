@@ -16,7 +16,7 @@ from gmc_core.errors import ConfigError, DataError, NumericalError, ResourceErro
 from gmc_core.experiment import ExperimentConfig, Prepared, make_split, run_experiment
 from gmc_core.filters import Filter
 from gmc_core.fit import Fit, IterationRecord, StateError, fit
-from gmc_core.linalg.threads import Team, available_cores, blas_threads
+from gmc_core.linalg.threads import Cancelled, Team, available_cores, blas_threads
 from gmc_core.models import settings_for
 from gmc_core.noise import Noise
 from gmc_core.settings import FitSettings
@@ -327,3 +327,40 @@ def test_thread_settings_are_read_and_restored(monkeypatch):
     assert set(inside) == {1}
     assert after == before
     Team(1).check()
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.2])
+@pytest.mark.parametrize("stop", [1, 2, 4])
+def test_a_fit_stopped_in_an_e_step_has_its_last_state(monkeypatch, noise, stop):
+    """Where the weights are as large as Σ they were let go, and come back the same."""
+    split = weak_split(ratings_of(*random_table(60, 12, 0.5, 5)), 0)
+    settings = FitSettings(iterations=6, noise=noise)
+    states = []
+    whole = Fit(split, settings, team=Team(1))
+    states.append(whole.state)
+    for _ in whole.records():
+        states.append(whole.state)
+    stopped = []
+
+    def let_go(self, original=Fit._let_go):
+        original(self)
+        if self.iteration == stop - 1:
+            stopped.append(self._has_weights)
+
+    monkeypatch.setattr(Fit, "_let_go", let_go)
+    running = Fit(split, settings, team=Team(1, lambda: bool(stopped)))
+    with pytest.raises(Cancelled):
+        list(running.records())
+    assert stopped == [False]  # so the test tests something
+    assert running.iteration == running.state.iteration == stop - 1
+    np.testing.assert_array_equal(running.state.weights, states[stop - 1].weights)
+    rest = Fit(split, settings, start=running.state, team=Team(1))
+    for _ in rest.records():
+        pass
+    np.testing.assert_array_equal(rest.predictions, whole.predictions)
+
+
+def test_a_fit_keeps_small_weights():
+    running = Fit(weak_split(ratings_of(*random_table(30, 60, 0.1, 5)), 0))
+    running._let_go()
+    assert running._has_weights and len(running.state.weights) == len(running.split.train)

@@ -241,7 +241,7 @@ class Computation:
         """Save the model of the last finished iteration, if there is one to keep."""
         if self.fit is None or not self.claim.run.keeps_model:
             return False
-        if not self.fit.state.iteration and self.fit.settings.iterations:
+        if not self.fit.iteration and self.fit.settings.iterations:
             return False
         model, path = self.fit.model(), self.claim.folder / artifacts.MODEL
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -254,7 +254,7 @@ class Computation:
         """Cancelled, or the worker is asked to end: keep state and model."""
         if self.heart.lost:
             raise Lost
-        reached = self.fit.state.iteration if self.fit else 0
+        reached = self.fit.iteration if self.fit else 0
         if reached:
             self._checkpoint()
             if self.claim.run.keeps_model and self.painter is not None:
@@ -269,7 +269,7 @@ class Computation:
         try:
             if self._keep_model():
                 assert self.fit is not None
-                message += f" The model of iteration {self.fit.state.iteration} is kept."
+                message += f" The model of iteration {self.fit.iteration} is kept."
             elif self.claim.run.keeps_model and state != "interrupted":
                 message += " No iteration was finished, so there is no model."
         except GmcError as error:

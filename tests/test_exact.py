@@ -237,3 +237,21 @@ def test_a_run_with_learned_noise_goes_on_to_the_same_result():
 def test_learning_needs_a_variance_to_begin_with():
     with pytest.raises(ConfigError, match="one variance above 0"):
         steps(signals_of(*table()), noise=0.0, learn_noise=True)
+
+
+def test_relaxed_steps_are_long_and_short_in_turn():
+    signals = signals_of(*table())
+    states = [step.state for step in steps(signals, iterations=6, prior=PRIOR, relaxation=2.5)]
+    for before, relaxed, length in zip(
+        states[:-1], states[1:], (1, 2.5, 1.5, 2.5, 1.5), strict=True
+    ):
+        plain = steps(signals, iterations=before.iteration + 1, prior=PRIOR, start=before)[-1].state
+        old, found, wanted = (
+            state.gaussian.covariance.matrix for state in (before, relaxed, plain)
+        )
+        np.testing.assert_allclose(found - old, length * (wanted - old), atol=1e-9)
+        np.testing.assert_allclose(
+            relaxed.gaussian.mean - before.gaussian.mean,
+            length * (plain.gaussian.mean - before.gaussian.mean),
+            atol=1e-9,
+        )

@@ -175,6 +175,15 @@ def solve_factored(batch, systems, factor, epsilon, space, rows):  # type: ignor
     return -1
 
 
+@njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
+def _dot(flat, start, vector):  # type: ignore[no-untyped-def]
+    """Σ_k flat[start + k] vector[k] in float64, in the order that vectors of numbers allow."""
+    total = 0.0
+    for k in range(len(vector)):
+        total += np.float64(flat[np.uintp(start + k)]) * np.float64(vector[k])
+    return total
+
+
 @njit(nogil=True, cache=True)
 def _solve_inside(systems, signal, epsilon, rank, z, space):  # type: ignore[no-untyped-def]
     """K a = r for K = Z Zᵀ + D with D diagonal, through the R × R matrix.
@@ -212,10 +221,7 @@ def _solve_inside(systems, signal, epsilon, rank, z, space):  # type: ignore[no-
         log_det += 2 * np.log(np.float64(work[k * rank + k]))
     quadratic = 0.0
     for i in range(n):
-        row = z[i * rank : (i + 1) * rank]
-        part = 0.0
-        for k in range(rank):
-            part += np.float64(row[k]) * inside[k]
+        part = _dot(z, i * rank, inside)
         variance = np.float64(epsilon)
         if systems.kind > 0:
             variance += _variance(systems, observed[i])

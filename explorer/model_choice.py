@@ -82,7 +82,7 @@ def model_choice(scale: RatingScale, items: int) -> ModelChoice:
         bind="query-params",
         format_func=SHORT.__getitem__,
         on_change=_take_defaults,
-        args=(scale, items),
+        args=(scale,),
         help="The paper's recipe, or a model that goes beyond it on the same core.",
     )
     kind = kind if kind in MODELS else "paper"
@@ -101,28 +101,31 @@ def _controls(kind: str, items: int) -> dict[str, Any]:
         return {"components": int(components)}
     if kind in ("exact", "ordinal"):
         strength = st.number_input(
-            "Weight ν of the prior, in users", 0.0, 1e5, usual_strength(items), 50.0,
-            format="%g", key="prior_strength", bind="query-params",
+            "Weight ν of the prior, in users", 0.0, 1e5, None, 50.0, format="%g",
+            placeholder=f"{usual_strength(items):g} (default)", key="prior_strength",
+            bind="query-params",
             help="Σ is shrunk, as if so many users more had shown it, towards a target: variance "
             "that all items share, that items with the same raters share, and an item's own. 0 is "
             "the likelihood alone.",
         )  # fmt: skip
         learned = st.toggle(
-            "Learn the noise", key="learn_noise", bind="query-params",
+            "Learn the noise", key="noise_learned", bind="query-params",
             help="The noise variance is where it begins, and every M-step takes a new one. On "
             "sparse ratings it falls too far, and held-out ratings are predicted worse.",
         )  # fmt: skip
-        return {"prior_strength": float(strength), "learn_noise": learned}
+        return {
+            "prior_strength": None if strength is None else float(strength),
+            "learn_noise": bool(learned),
+        }
     return {}
 
 
-def _take_defaults(scale: RatingScale, items: int) -> None:
+def _take_defaults(scale: RatingScale) -> None:
     kind = st.session_state.get("model") or "paper"
     settings = settings_for(kind)
-    resolved = settings.resolved(scale, items)
+    resolved = settings.resolved(scale)
     st.session_state["iterations"] = settings.iterations
     st.session_state["noise"] = float(resolved.noise or 0.0)
-    if resolved.prior_strength is not None:
-        st.session_state["prior_strength"] = resolved.prior_strength
+    st.session_state["noise_learned"] = False
     if settings.model != "paper":
         st.session_state["objective"] = False

@@ -212,6 +212,9 @@ def _charts(run: Run, curves: Curves, known: References) -> None:
             ),
             key="objective_chart",
         )
+    if run.config.fit.learn_noise and any(curves):
+        begin, now = (next(c for c in curves if c)[k].noise for k in (0, -1))
+        st.caption(f"Learned noise variance σ²: {begin:.3g} in the beginning, {now:.3g} now.")
     with left:
         st.markdown("**Change since the iteration before**")
         chart(

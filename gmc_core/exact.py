@@ -113,9 +113,9 @@ def exact_em(
     start : :func:`gmc_core.em.initial_state`, any state with a dense Σ, or that of an
         interrupted run, which goes on to exactly the same result.
     prior : None for the likelihood alone.
-    relaxation : 1 ≤ η ≤ 2.6, the steps are η and η - 1 (at least 1) times as long in
-        turn; the short one takes back what the long one overshot. At 1 the likelihood
-        never falls; at 2.5 it takes a third of the iterations.
+    relaxation : 1 ≤ η ≤ 2.6; the first step of exact EM is plain, then steps are η and
+        max(1, η - 1) times as long in turn; the short one takes back what the long one
+        overshot. At 1 the likelihood never falls; at 2.5 half the iterations are enough.
     warm : that many iterations of the paper's recipe first, without noise; they get
         near the optimum faster than exact EM does. At least 1 from the initial
         state, which is no Gaussian. warm_epsilon : their ε, default ``epsilon``.

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gmc_core.cost import Cost, check_memory, estimate
+from gmc_core.cost import Cost, check_memory, estimate, has_large_weights
 from gmc_core.covariance import DenseCovariance
 from gmc_core.em import EmState, EmStep, initial_state, map_em
 from gmc_core.errors import ConfigError, NumericalError
@@ -45,9 +45,6 @@ from gmc_core.ratings import RatingScale
 from gmc_core.settings import FitSettings, paper_epsilon
 from gmc_core.signals import Layout, Signals
 from gmc_core.splits import Split
-
-# A fit forgets weights of more than a quarter of N² numbers as soon as it can.
-_LARGE_WEIGHTS = 4
 
 
 @dataclass(frozen=True)
@@ -186,8 +183,9 @@ class Fit:
     def state(self) -> EmState:
         """The last finished iteration; stays usable after a cancel or an error.
 
-        After one that fell into an E-step this may take an E-step: where the weights are
-        nearly as large as Σ, a fit does not keep those of two iterations.
+        Where the recipe was stopped in an E-step and the weights are large
+        (:func:`gmc_core.cost.has_large_weights`), reading this does that E-step's work
+        again: the weights of two iterations are not kept.
         """
         if not self._has_weights:
             if self._state.iteration == 0:
@@ -206,7 +204,7 @@ class Fit:
 
     def _let_go(self) -> None:
         """Forget the weights of ``state`` if they are large; see :attr:`state`."""
-        if len(self.signals.values) * _LARGE_WEIGHTS > self.signals.dimension**2:
+        if has_large_weights(len(self.signals.values), self.signals.dimension):
             self._state = replace(self._state, weights=np.zeros(0, self._state.weights.dtype))
             self._has_weights = False
 
@@ -316,6 +314,8 @@ class Fit:
         if self.ordinal is not None:
             variance = float(self._given_noise.array[0, 0])
             opinions = Opinions(self.ordinal, self.signals.values, variance)
+        with self.team.whole():
+            prior = prior_of(settings, self.split.train, self.signals.layout)
         return exact_em(
             self.signals,
             self.state,
@@ -323,7 +323,7 @@ class Fit:
             iterations=settings.iterations,
             noise=self.noise,
             team=self.team,
-            prior=prior_of(settings, self.split.train, self.signals.layout),
+            prior=prior,
             relaxation=settings.relaxation or 1.0,
             warm=settings.warm or 1,
             warm_epsilon=paper_epsilon(self.split.train.scale),

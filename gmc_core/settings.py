@@ -23,8 +23,8 @@ MAX_COMPONENTS = 20
 # In stars; variances grow with the square of the scale. Chosen on ratings held out
 # inside training sets of MovieLens 1M and of the sample, see docs/beyond.md.
 EXACT_ITERATIONS = 11
-# Steps of exact EM are η and η - 1 times as long in turn. At the eigenvalue 1 of an EM step
-# that multiplies an error by (1 - η)(2 - η), which grows from here on.
+# A long and a short step of exact EM multiply the error by (1 - η)(2 - η) where a plain step
+# takes all of it away, which grows from here on.
 MOST_RELAXATION = 2.6
 _MOST_STRENGTH = 300.0
 MODEL_DEFAULTS: dict[str, dict[str, Any]] = {
@@ -40,7 +40,10 @@ MODEL_DEFAULTS: dict[str, dict[str, Any]] = {
 
 
 def usual_strength(items: int) -> float:
-    """ν where it is not given: 300, and for a small Σ, which ratings tell more of, N / 2."""
+    """ν where it is not given: half as many as there are items, at most 300.
+
+    Of few items the ratings tell more. The same for every kind of signal.
+    """
     return min(_MOST_STRENGTH, items / 2)
 
 
@@ -73,6 +76,8 @@ class FitSettings:
         Cholesky factorization of Σ. For the paper's recipe only.
     model : "paper", the recipe; "exact", exact EM; "ordinal", exact EM on ordered
         ratings; "mixture", the recipe with several Gaussians.
+    learn_noise : in exact EM, whether ``noise`` is only where it begins, and every M-step
+        takes a new variance.
     The others may be None for the model's default, see ``MODEL_DEFAULTS``:
 
     prior_strength : ν ≥ 0 signals, the weight of the prior of exact EM; see
@@ -80,12 +85,10 @@ class FitSettings:
     prior_target : what Σ is shrunk towards: variance that all items share (11ᵀ), that
         items of one genre share, that items rated by the same people share, and of each
         item alone (Id).
-    relaxation : 1 ≤ η ≤ 2.6; the steps of exact EM are η and η - 1 times as long in turn,
-        which takes a third of the iterations at 2.5.
+    relaxation : 1 ≤ η ≤ 2.6; the first step of exact EM is plain, then steps are η and
+        max(1, η - 1) times as long in turn. At 2.5 half the iterations are enough.
     warm : iterations of the paper's recipe, without noise, before exact EM; 1 or more.
     components : K, Gaussians of a mixture.
-    learn_noise : in exact EM, whether ``noise`` is only where it begins, and every M-step
-        takes a new variance.
     """
 
     epsilon: float | None = None
@@ -143,6 +146,10 @@ class FitSettings:
             raise ConfigError(
                 "A prior, relaxation, a warm start and learned noise belong to exact EM; take the "
                 "model exact or ordinal."
+            )
+        if not isinstance(self.learn_noise, bool):
+            raise ConfigError(
+                f"Whether to learn the noise is true or false, not {self.learn_noise!r}."
             )
         if self.learn_noise and (isinstance(self.noise, str) or self.noise == 0):
             raise ConfigError("Learning the noise begins with one variance above 0; give that.")

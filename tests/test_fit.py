@@ -22,6 +22,7 @@ from gmc_core.noise import Noise
 from gmc_core.settings import FitSettings
 from gmc_core.signals import Layout, Signals
 from gmc_core.splits import no_split, strong_split, weak_split
+from gmc_core.store.artifacts import Checkpoint, load_checkpoint, save_checkpoint
 
 LOOSE = Filter(min_user_ratings=2, min_item_ratings=1)
 
@@ -364,3 +365,22 @@ def test_a_fit_keeps_small_weights():
     running = Fit(weak_split(ratings_of(*random_table(30, 60, 0.1, 5)), 0))
     running._let_go()
     assert running._has_weights and len(running.state.weights) == len(running.split.train)
+
+
+@pytest.mark.parametrize("stop", [2, 4, 5])
+def test_a_saved_state_keeps_opinions_and_learned_noise(tmp_path, stop):
+    split = weak_split(ratings_of(*random_table(60, 12, 0.5, 5)), 0)
+    settings = replace(settings_for("ordinal"), iterations=7, learn_noise=True)
+    whole, half = Fit(split, settings), Fit(split, settings)
+    records = list(whole.records())
+    for record in half.records():
+        if record.iteration == stop:
+            break
+    save_checkpoint(tmp_path, Checkpoint("key", 0, tuple(records[:stop]), half.state))
+    found = load_checkpoint(tmp_path, "key")
+    assert found is not None and found.state.noise == half.state.noise
+    resumed = Fit(split, settings, start=found.state)
+    again = list(resumed.records())
+    assert [r.noise for r in again] == [r.noise for r in records[stop:]]
+    assert len({r.noise for r in records}) == 4  # four iterations of the recipe, three of EM
+    np.testing.assert_array_equal(resumed.predictions, whole.predictions)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from making import ratings_of
@@ -55,6 +57,32 @@ def test_truncated_squares_are_those_of_scipy():
     assert np.isfinite(found).all() and (found >= 0).all()
     far = truncated_square(np.array([-1e3, 1e3]), np.array([1.0, 1.0]), np.array([2.0, 2.0]), 0.5)
     np.testing.assert_allclose(far, [1001.0**2, 998.0**2], rtol=1e-5)
+
+
+def test_the_learned_noise_of_opinions_is_the_mean_over_what_is_believed():
+    """E[(z - f)²] for every rating by quadrature over z, and f's covariance from the definition."""
+    split = weak_split(skewed_table(), 0)
+    fit = Fit(split, replace(settings_for("ordinal"), learn_noise=True, iterations=6))
+    states = []
+    for _ in fit.records():
+        states.append(fit.state)
+    before, after = states[-2:]
+    covariance, variance = before.gaussian.covariance.matrix, before.noise
+    low, high = fit.ordinal.bounds(fit.signals.values)
+    grid = np.linspace(-12, 12, 20_001) * np.sqrt(variance)
+    bell = np.exp(-0.5 * grid**2 / variance)
+    total = 0.0
+    for user in range(fit.signals.count):
+        own = slice(fit.signals.indptr[user], fit.signals.indptr[user + 1])
+        observed = fit.signals.indices[own]
+        inner = covariance[np.ix_(observed, observed)]
+        K = inner + variance * np.eye(len(observed))
+        f = before.gaussian.mean[observed] + inner @ before.weights[own]
+        total += np.trace(inner - inner @ np.linalg.solve(K, inner))
+        for mean, a, b in zip(f, low[own], high[own], strict=True):
+            density = bell * ((mean + grid > a) & (mean + grid <= b))
+            total += (density * grid**2).sum() / density.sum()
+    assert after.noise == pytest.approx(total / len(fit.signals.values), rel=1e-3)
 
 
 def test_the_noise_of_opinions_is_learned_and_kept(tmp_path):
@@ -203,6 +231,7 @@ def test_every_named_model_fits_other_scales(name):
         ({"model": "exact", "warm": 0}, "warm start"),
         ({"learn_noise": True}, "belong to exact EM"),
         ({"model": "exact", "noise": 0.0, "learn_noise": True}, "one variance above 0"),
+        ({"model": "exact", "learn_noise": "False"}, "true or false"),
         ({"model": "ordinal", "noise": 0.0}, "one noise variance above 0"),
         ({"components": 3}, "take the model mixture"),
         ({"model": "exact", "objective": True}, "belongs to the model paper"),

@@ -95,6 +95,32 @@ def test_start_queues_what_the_controls_say(store, asked):
     assert asked
 
 
+def test_exact_em_has_a_prior_and_noise_to_learn(store, asked):
+    at = opened("fit", **FEW)
+    at.segmented_control(key="model").set_value("exact").run()
+    strength, learned = at.number_input(key="prior_strength"), at.toggle(key="noise_learned")
+    assert strength.value is None and strength.placeholder == "30 (default)"
+    assert learned.value is False
+    learned.set_value(True).run()
+    at.button(key="start_fit").click().run()
+    assert not at.exception
+    (run,) = store.runs()
+    assert run.config.fit.learn_noise is True and run.config.fit.prior_strength is None
+    assert "--learn-noise" in store.command(run.id)
+    for model in ("paper", "ordinal"):  # a choice brings the model's defaults
+        at = opened("fit", **FEW) if model == "paper" else at
+        at.segmented_control(key="model").set_value(model).run()
+    assert at.toggle(key="noise_learned").value is False
+
+
+def test_learned_noise_is_shown(store):
+    settings = FitSettings(model="exact", iterations=4, noise=None, learn_noise=True)
+    run = stored(store, "finished", small(fit=settings))
+    at = opened("fit", run=run.id, **FEW)
+    assert not at.exception
+    assert "Learned noise variance" in texts(at)
+
+
 def test_blocks_ask_for_their_size(store):
     at = opened("fit", **FEW)
     at.segmented_control(key="signals").set_value("blocks").run()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from pathlib import Path
 
 import pytest
 from stored_runs import charts, opened, texts, use_folders
 
+import explorer
+from explorer.components import PAGES
 from gmc_core import lesson
 
 CHAPTERS = ("1 Two movies", "2 EM step by step", "3 Many movies", "4 What it costs")
@@ -160,3 +164,25 @@ def test_nonsense_in_the_link_is_ignored():
     link = {"learn_step": "999", "learn_epsilon": "-4", "learn_both": "x"}
     sound(opened("learn", chapter=CHAPTERS[1], **link))
     sound(opened("learn", chapter="9 Nothing"))
+
+
+def test_what_learn_sets_is_no_other_pages_setting():
+    """A value in the URL goes from page to page under its key, whatever its type there."""
+    shared = []
+    for file in (*Path(explorer.__file__).parent.rglob("*.py"), *PAGES.glob("*.py")):
+        if file.stem.startswith("learn"):
+            continue
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.keyword) and node.arg == "key":
+                key = node.value
+                if isinstance(key, ast.Constant) and str(key.value).startswith("learn"):
+                    shared.append(f"{file.name}:{node.lineno}")
+    assert not shared
+
+
+def test_from_learn_to_a_fit_of_exact_em():
+    at = opened("learn", learn_noise="0.6", max_items="60")
+    at.switch_page("pages/fit.py").run()
+    at.segmented_control(key="model").set_value("exact").run()
+    assert not at.exception
+    assert at.toggle(key="noise_learned").value is False

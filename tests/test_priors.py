@@ -37,6 +37,19 @@ def test_items_of_the_same_raters_are_near_each_other():
     assert found[:10, 10:].mean() < -0.3
 
 
+def test_directions_are_singular_vectors_without_the_numbers_of_ratings():
+    """Against NumPy's decomposition, where users are few and where items are."""
+    for known in (crowds()[1], crowds()[1].T):
+        counts = known.sum(axis=1, keepdims=True) * known.sum(axis=0, keepdims=True)
+        table = known / np.sqrt(np.maximum(counts, 1))
+        _, sizes, vectors = np.linalg.svd(table)
+        assert sizes[0] == pytest.approx(1) and sizes[1] < 0.999
+        wanted = (vectors[1 : len(sizes)] * sizes[1:, None]).T
+        wanted /= np.linalg.norm(wanted, axis=1, keepdims=True)
+        found = rater_directions(ratings_of(np.full(known.shape, 3.0), known))
+        np.testing.assert_allclose(alike(found), alike(wanted), atol=1e-9)
+
+
 def test_what_was_rated_counts_and_not_how():
     values, known = crowds()
     other = 6 - values
@@ -44,8 +57,15 @@ def test_what_was_rated_counts_and_not_how():
     assert np.array_equal(first, second)
 
 
-def test_the_order_of_users_and_items_does_not_matter():
+@pytest.mark.parametrize("apart", [False, True], ids=["connected", "in three parts"])
+@pytest.mark.parametrize("small", [300, 0], ids=["all at once", "leading ones"])
+def test_the_order_of_users_and_items_does_not_matter(monkeypatch, apart, small):
     values, known = crowds(3)
+    if apart:  # two crowds and a user with an item that nobody else rated
+        known &= (np.arange(60)[:, None] < 30) == (np.arange(20)[None, :] < 10)
+        known[0], known[:, 0], known[0, 0] = False, False, True
+    monkeypatch.setattr(priors, "_SMALL", small)
+    monkeypatch.setattr(priors, "RATER_DIRECTIONS", 12)
     rng = np.random.default_rng(1)
     users, items = rng.permutation(60), rng.permutation(20)
     found = alike(rater_directions(ratings_of(values, known)))

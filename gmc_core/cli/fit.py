@@ -119,7 +119,7 @@ def _keep(args: argparse.Namespace, experiment: Experiment, reason: str) -> None
         write_json(args.json, {**result, "error": reason})
         if args.json != "-":
             note(f"the iterations done so far are in {args.json}")
-    if experiment.fit is not None and experiment.fit.state.iteration > 0:
+    if experiment.fit is not None and experiment.fit.iteration > 0:
         _save_model(args, experiment)
 
 

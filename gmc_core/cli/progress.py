@@ -84,6 +84,8 @@ class _Progress:
         text += f"  log-likelihood {record.log_likelihood:,.0f}"
         if record.map_objective is not None:
             text += f"  objective {record.map_objective:,.0f}"
+        if self.experiment.config.fit.learn_noise:
+            text += f"  noise {record.noise:.3g}"
         text += f"  {duration(record.seconds)}"
         left = self.total - self.done
         if left:

@@ -39,15 +39,15 @@ def sparse_times_dense(first, last, indptr, indices, weights, dense, out):  # ty
 
 
 @njit(nogil=True, cache=True)
-def centre_rows(first, last, by_coordinate, entries, owners, weights, shares, out, shift):  # type: ignore[no-untyped-def]
+def centre_rows(first, last, by_coordinate, entries, owners, scaled, shares, out, shift):  # type: ignore[no-untyped-def]
     """Rows first..last of X' from those of X (A X)ᵀ, in one pass over memory.
 
-    Adds Aᵀ, takes off the mean over the signals, and weighs each signal's column.
+    Adds ε Aᵀ, takes off the mean over the signals, and weighs each signal's column.
 
     Parameters
     ----------
     by_coordinate, entries : as for :func:`outer_sum`.
-    owners : (nnz,) the signal of each CSR position. weights : (nnz,) A's numbers.
+    owners : (nnz,) the signal of each CSR position. scaled : (nnz,) ε times A's numbers.
     shares : (M,) float64, what each signal counts in the mean; they sum to 1.
     out : (N, M), in: X (A X)ᵀ; out: (F - mean)ᵀ with column i times √shares[i].
     shift : (N,) float64, the mean, written.
@@ -56,7 +56,7 @@ def centre_rows(first, last, by_coordinate, entries, owners, weights, shares, ou
     for j in range(first, last):
         row = out[j]
         for q in range(by_coordinate[j], by_coordinate[j + 1]):
-            row[owners[entries[q]]] += weights[entries[q]]
+            row[owners[entries[q]]] += scaled[entries[q]]
         mean = 0.0
         for i in range(len(row)):
             mean += shares[i] * np.float64(row[i])

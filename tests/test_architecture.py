@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -136,3 +137,18 @@ def test_what_the_command_line_repeats_to_start_quickly_equals_the_originals():
     assert {*arguments.PROTOCOLS, "pair"} == set(experiment.PROTOCOLS)
     assert arguments.SIGNALS == signals.KINDS
     assert arguments.MODELS == settings.MODEL_KINDS
+
+
+@pytest.mark.parametrize(("given", "expected"), [(None, "20"), ("26", "26")])
+def test_blas_threads_do_not_spin_for_long_unless_asked_to(given, expected):
+    """Read by OpenBLAS when NumPy loads it, so the package sets it before."""
+    environment = {**os.environ, "OPENBLAS_THREAD_TIMEOUT": given or ""}
+    if given is None:
+        del environment["OPENBLAS_THREAD_TIMEOUT"]
+    program = (
+        "import sys, gmc_core, os; assert 'numpy' not in sys.modules; "
+        "print(os.environ['OPENBLAS_THREAD_TIMEOUT'])"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == expected

@@ -17,12 +17,12 @@ from gmc_core.ratings import Ratings
 
 # MovieLens 1M as docs/performance.md records it: weak generalization, float64.
 ML1M_SIZE = (6_040, 3_592)
-ML1M_MEMORY = 307e6
+ML1M_MEMORY = 306e6
 ML1M_TEXT = (
     "**MovieLens 1M, measured:** 6,040 users and 3,592 movies. The E-step takes 86 GFLOP, where "
     "the paper's formula with the mean user gives 9; the heaviest user has rated 2,308 movies, the "
     "median user 96. The M-step takes 85 GFLOP (7 for AΣ, 78 for the product with itself): it is "
-    "not negligible. A fit needs 307 MB beside the ratings, 3.0 N² numbers."
+    "not negligible. A fit needs 306 MB beside the ratings, 3.0 N² numbers."
 )
 LIMIT = 1.0
 

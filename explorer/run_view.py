@@ -213,8 +213,11 @@ def _charts(run: Run, curves: Curves, known: References) -> None:
             key="objective_chart",
         )
     if run.config.fit.learn_noise and any(curves):
-        begin, now = (next(c for c in curves if c)[k].noise for k in (0, -1))
-        st.caption(f"Learned noise variance σ²: {begin:.3g} in the beginning, {now:.3g} now.")
+        records = next(curve for curve in curves if curve)
+        st.caption(
+            f"Learned noise variance σ²: {records[0].noise:.3g} in the beginning, "
+            f"{records[-1].noise:.3g} after iteration {records[-1].iteration}."
+        )
     with left:
         st.markdown("**Change since the iteration before**")
         chart(

@@ -139,8 +139,9 @@ def exact_em(
     if learn_noise:
         if noise.kind != SCALAR:
             raise ConfigError("Learning the noise starts from one variance above 0.")
-        if state.noise is None:
-            state = replace(state, noise=float(noise.array[0, 0]))
+        # An interrupted run goes on with what it had learned.
+        begun = float(noise.array[0, 0]) if state.noise is None else state.noise
+        state, noise = replace(state, noise=begun), Noise.of(begun, signals.dimension)
     silent = Noise.of(0.0, signals.dimension)
     if opinions is not None and state.values is None:
         state = replace(state, values=opinions.first_guess)
@@ -152,8 +153,6 @@ def exact_em(
             began = time.perf_counter()
             again = 0.0
             variance = state.noise
-            if variance is not None:
-                noise = Noise.of(variance, signals.dimension)
             if iteration <= warm:
                 own = epsilon if warm_epsilon is None else warm_epsilon
                 gaussian, change = m_step(signals, state.weights, state.gaussian, own, form, team)
@@ -163,8 +162,8 @@ def exact_em(
                     estimates, sums = exact_e_step(at, state.gaussian, noise, team)
                     state = replace(state, weights=estimates.weights)
                     again = time.perf_counter() - began
-                if variance is not None:
-                    variance = learned_noise(signals, state, sums, variance, opinions)
+                if learn_noise:
+                    variance = learned_noise(signals, state, sums, opinions)
                 gaussian, change = exact_m_step(
                     signals, state.weights, state.gaussian, sums, epsilon, team, prior,
                     _step_length(relaxation, iteration - warm - 1),
@@ -173,7 +172,7 @@ def exact_em(
             values = state.values
             if opinions is not None and iteration > warm:
                 assert values is not None
-                values = opinions.refine(values, state.weights, state.noise)
+                values = opinions.refine(values, state.weights, float(noise.array[0, 0]))
             state = EmState(iteration, gaussian, np.zeros(0), values, variance)
             if variance is not None:
                 noise = Noise.of(variance, signals.dimension)
@@ -262,17 +261,13 @@ def exact_e_step(
 
 
 def learned_noise(
-    signals: Signals,
-    state: EmState,
-    sums: FloatArray,
-    variance: float,
-    opinions: Opinions | None = None,
+    signals: Signals, state: EmState, sums: FloatArray, opinions: Opinions | None = None
 ) -> float:
-    """The noise variance that the E-step of ``state`` asks for.
+    """The noise variance that the E-step of ``state`` asks for, which had σ² = ``state.noise``.
 
     Parameters
     ----------
-    sums : G, at least its diagonal. variance : σ² of that E-step, above 0.
+    sums : G, at least its diagonal.
 
     Returns
     -------
@@ -284,7 +279,8 @@ def learned_noise(
     NumericalError
         If nothing is left of it.
     """
-    weights = state.weights.astype(np.float64)
+    assert state.noise is not None
+    variance, weights = state.noise, state.weights.astype(np.float64)
     squares = float(weights @ weights)
     trace = signals.count * float(np.trace(sums, dtype=np.float64))
     left = variance * (1 - variance * (squares - trace) / len(weights))

@@ -176,7 +176,6 @@ class Fit:
         if start is not None:
             self._check_state(start)
         self._state = start or self._initial_state()
-        self._has_weights = True
         self.predictions = self._predict()
 
     @property
@@ -187,14 +186,14 @@ class Fit:
         (:func:`gmc_core.cost.has_large_weights`), reading this does that E-step's work
         again: the weights of two iterations are not kept.
         """
-        if not self._has_weights:
-            if self._state.iteration == 0:
-                self._state = self._initial_state()
-            else:
-                team = Team(self.team.size)  # the fit's own was told to stop
-                found = e_step(self.signals, self._state.gaussian, self._given_noise, team)
-                self._state = replace(self._state, weights=found.weights)
-            self._has_weights = True
+        if self._state.weights.size:
+            return self._state
+        if self.iteration == 0:
+            self._state = self._initial_state()
+        else:
+            team = Team(self.team.size)  # the fit's own was told to stop
+            found = e_step(self.signals, self._state.gaussian, self._given_noise, team)
+            self._state = replace(self._state, weights=found.weights)
         return self._state
 
     @property
@@ -205,8 +204,7 @@ class Fit:
     def _let_go(self) -> None:
         """Forget the weights of ``state`` if they are large; see :attr:`state`."""
         if has_large_weights(len(self.signals.values), self.signals.dimension):
-            self._state = replace(self._state, weights=np.zeros(0, self._state.weights.dtype))
-            self._has_weights = False
+            self._state = replace(self._state, weights=np.zeros(0))
 
     def _initial_state(self) -> EmState:
         assert self.settings.initial is not None
@@ -265,14 +263,14 @@ class Fit:
         self._state = replace(self._state)  # the generator holds the only other reference
         for step in steps:
             began = time.perf_counter()
-            before = (self._state, self._has_weights, self.predictions)
-            self._state, self._has_weights = step.state, True
+            before = (self._state, self.predictions)
+            self._state = step.state
             try:
                 self.predictions = self._predict()
-                record = self._record(step, before[-1], began)
+                record = self._record(step, before[1], began)
             except BaseException as error:
                 # Stopped while predicting: state and records must not part.
-                self._state, self._has_weights, self.predictions = before
+                self._state, self.predictions = before
                 if isinstance(error, NumericalError):
                     raise NumericalError(
                         f"Predictions of iteration {step.state.iteration}: {error}",
@@ -312,8 +310,7 @@ class Fit:
             )
         opinions = None
         if self.ordinal is not None:
-            variance = float(self._given_noise.array[0, 0])
-            opinions = Opinions(self.ordinal, self.signals.values, variance)
+            opinions = Opinions(self.ordinal, self.signals.values)
         with self.team.whole():
             prior = prior_of(settings, self.split.train, self.signals.layout)
         return exact_em(

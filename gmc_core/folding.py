@@ -36,12 +36,12 @@ def fold_in(
     if ordinal is None:
         return e_step(signals, gaussian, noise, team).weights
     variance = float(noise.array[0, 0])
-    opinions = Opinions(ordinal, signals.values, variance)
+    opinions = Opinions(ordinal, signals.values)
     values = opinions.first_guess
     weights: npt.NDArray[np.floating] = np.zeros(0)
     for step in range(ROUNDS):
         if step:
-            values = opinions.refine(values, weights)
+            values = opinions.refine(values, weights, variance)
         weights = solve_systems(signals, values, gaussian, noise, team).weights
     return weights
 

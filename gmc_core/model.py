@@ -278,13 +278,13 @@ class GaussianModel:
         """What the Gaussian describes of these ratings, given the factor of K."""
         if self.ordinal is None or not len(items):
             return ratings
-        opinions = Opinions(self.ordinal, ratings, float(self.noise.array[0, 0]))
+        opinions, noise = Opinions(self.ordinal, ratings), float(self.noise.array[0, 0])
         values = opinions.first_guess
         for _ in range(_OPINION_ROUNDS):
             before = values
             residual = values - self.gaussian.mean[items]
             weights = scipy.linalg.cho_solve((factor, True), residual)
-            values = opinions.refine(values, weights)
+            values = opinions.refine(values, weights, noise)
             if np.abs(values - before).max() < _OPINION_CHANGE:
                 break
         return values

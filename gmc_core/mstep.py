@@ -254,15 +254,13 @@ def _factor(
     with team.whole():
         # Fᵀ = Σ Aᵀ = X (A X)ᵀ + ε Aᵀ, and X' is what is left of it after centring.
         new = old.factor @ inner.T
-    owners = np.repeat(np.arange(count, dtype=np.int32), signals.sizes)
+    owners = read_only(np.repeat(np.arange(count, dtype=np.int32), signals.sizes))
     scaled = read_only(dtype.type(old.epsilon) * weights)
     each = read_only(np.full(count, 1 / count) if shares is None else shares)
     shift = np.zeros(old.dimension)
 
     def centre(span: tuple[int, int], _: None) -> None:
-        products.centre_rows(
-            *span, *signals.by_coordinate[:2], read_only(owners), scaled, each, new, shift
-        )
+        products.centre_rows(*span, *signals.by_coordinate[:2], owners, scaled, each, new, shift)
 
     team.run(centre, spans(old.dimension, 64), lambda: None)
     with team.whole():

@@ -110,27 +110,23 @@ class Opinions:
     Parameters
     ----------
     scale : the cuts. ratings : (nnz,) the observed ratings.
-    noise : σ² > 0, the variance of an opinion around f.
     """
 
-    def __init__(self, scale: OrdinalScale, ratings: npt.ArrayLike, noise: float) -> None:
+    def __init__(self, scale: OrdinalScale, ratings: npt.ArrayLike) -> None:
         self._low, self._high = scale.bounds(ratings)
-        self._noise = noise
         self.first_guess: Floats = scale.first_guess(ratings)
 
-    def refine(
-        self, values: Floats, weights: npt.NDArray[np.floating], noise: float | None = None
-    ) -> Floats:
+    def refine(self, values: Floats, weights: npt.NDArray[np.floating], noise: float) -> Floats:
         """New opinions from the weights a = K⁻¹ (values - μ): z̄ = E[z | f̃, rating].
 
-        noise : σ² with which the weights were found, where it is no longer the given one.
+        noise : σ² > 0, the variance of an opinion around f, with which the weights were
+            found.
         """
-        noise = self._noise if noise is None else noise
         f = values - noise * weights.astype(np.float64)
         return truncated_mean(f, self._low, self._high, float(np.sqrt(noise)))
 
     def squares(self, values: Floats, weights: npt.NDArray[np.floating], noise: float) -> float:
-        """Mean of E[(z - f̃)² | f̃, rating] over the ratings, f̃ as in :meth:`refine`."""
+        """Mean of E[(z - f̃)² | f̃, rating] over the ratings; parameters as of :meth:`refine`."""
         f = values - noise * weights.astype(np.float64)
         return float(truncated_square(f, self._low, self._high, float(np.sqrt(noise))).mean())
 

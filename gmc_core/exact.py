@@ -44,6 +44,7 @@ from gmc_core.estep import (
 )
 from gmc_core.gaussian import Gaussian
 from gmc_core.linalg import posterior, products, solve
+from gmc_core.linalg.sweep import sweep_space
 from gmc_core.linalg.threads import Team, spans
 from gmc_core.mstep import choose_form, finish, m_step, sandwich
 from gmc_core.noise import SCALAR, Noise
@@ -231,6 +232,7 @@ def exact_e_step(
     scale = dtype.type(1 / max(signals.count, 1))
     order = signals.heavy_first
     squares = signals.sizes[order] ** 2
+    largest = int(signals.sizes.max(initial=0))
     room = max(signals.dimension**2, int(squares.max(initial=0)), _ROOM)
     inverses = np.empty(min(room, int(squares.sum())), dtype)
     start = 0
@@ -239,9 +241,9 @@ def exact_e_step(
         batch = order[start:stop]
         places = np.concatenate([[0], np.cumsum(squares[start:stop])[:-1]])
 
-        def some(piece: tuple[int, int], space: solve.Scratch, batch=batch, places=places) -> None:  # type: ignore[no-untyped-def]
+        def some(piece, space, batch=batch, places=places):  # type: ignore[no-untyped-def]
             of = slice(*piece)
-            failed = posterior.invert(batch[of], places[of], systems, matrix, space, inverses)
+            failed = posterior.invert(batch[of], places[of], systems, matrix, *space, inverses)
             check_solved(failed, signals, dtype)
 
         def rows(span: tuple[int, int], _: None, batch=batch, places=places) -> None:  # type: ignore[no-untyped-def]
@@ -253,7 +255,7 @@ def exact_e_step(
         team.run(
             some,
             list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)),
-            lambda: solve.scratch(0, dtype),
+            lambda: (solve.scratch(0, dtype), sweep_space(largest, dtype)),
         )
         team.run(rows, spans(len(sums), 64)[::-1], lambda: None)
         start = stop

@@ -17,7 +17,7 @@ import numpy as np
 from numba import types
 from numba.extending import get_cython_function_address, overload
 
-_ARGUMENTS = {"potrf": 5, "potri": 5, "potrs": 8, "syrk": 10}
+_ARGUMENTS = {"potrf": 5, "potrs": 8, "syrk": 10, "gemm": 13}
 
 
 def _external(routine: str, prefix: str) -> types.ExternalFunction:
@@ -40,37 +40,24 @@ def letters() -> np.ndarray:
     return np.frombuffer(b"ULTN", dtype=np.uint8).copy()
 
 
-def _in_place(routine: str):  # type: ignore[no-untyped-def]
-    """What numba compiles a call of potrf or potri to: the routine on a lower triangle."""
-
-    def overloaded(matrix, n, ld, flags, integers):  # type: ignore[no-untyped-def]
-        external = _EXTERNAL[routine, matrix.dtype]
-
-        def implementation(matrix, n, ld, flags, integers):  # type: ignore[no-untyped-def]
-            integers[0], integers[1], integers[2] = n, ld, 0
-            external(
-                flags.ctypes, integers.ctypes, matrix.ctypes, integers[1:].ctypes,
-                integers[2:].ctypes,
-            )  # fmt: skip
-            return integers[2]
-
-        return implementation
-
-    return overloaded
-
-
 def potrf(matrix, n, ld, flags, integers):  # type: ignore[no-untyped-def]
     """Factor the leading n × n block in place; > 0 where it is not positive definite."""
     raise NotImplementedError("compiled code only")
 
 
-def potri(matrix, n, ld, flags, integers):  # type: ignore[no-untyped-def]
-    """From the factor to the inverse, in place, lower triangle; > 0 where it is singular."""
-    raise NotImplementedError("compiled code only")
+@overload(potrf, inline="always")
+def _potrf_overload(matrix, n, ld, flags, integers):  # type: ignore[no-untyped-def]
+    routine = _EXTERNAL["potrf", matrix.dtype]
 
+    def implementation(matrix, n, ld, flags, integers):  # type: ignore[no-untyped-def]
+        integers[0], integers[1], integers[2] = n, ld, 0
+        routine(
+            flags.ctypes, integers.ctypes, matrix.ctypes, integers[1:].ctypes,
+            integers[2:].ctypes,
+        )  # fmt: skip
+        return integers[2]
 
-overload(potrf, inline="always")(_in_place("potrf"))
-overload(potri, inline="always")(_in_place("potri"))
+    return implementation
 
 
 def potrs(matrix, n, ld, right, flags, integers):  # type: ignore[no-untyped-def]
@@ -156,6 +143,72 @@ def _gram_overload(rows, n, rank, inner, out, flags, integers, scalars):  # type
             scalars[2:].ctypes,
             out.ctypes,
             order.ctypes,
+        )
+
+    return implementation
+
+
+def multiply(rows, square, out, n, width, turned, flags, integers, scalars):  # type: ignore[no-untyped-def]
+    """out ← rows · square, or with ``turned`` 1 rows · squareᵀ.
+
+    rows, out : n × width. square : width × width.
+    """
+    raise NotImplementedError("compiled code only")
+
+
+@overload(multiply, inline="always")
+def _multiply_overload(rows, square, out, n, width, turned, flags, integers, scalars):  # type: ignore[no-untyped-def]
+    gemm = _EXTERNAL["gemm", rows.dtype]
+
+    def implementation(rows, square, out, n, width, turned, flags, integers, scalars):  # type: ignore[no-untyped-def]
+        # To Fortran all three are transposed: outᵀ = squareᵀ · rowsᵀ.
+        integers[0], integers[1] = width, n
+        form = flags[3 - turned :]
+        gemm(
+            form.ctypes,
+            flags[3:].ctypes,
+            integers.ctypes,
+            integers[1:].ctypes,
+            integers.ctypes,
+            scalars.ctypes,
+            square.ctypes,
+            integers.ctypes,
+            rows.ctypes,
+            integers.ctypes,
+            scalars[2:].ctypes,
+            out.ctypes,
+            integers.ctypes,
+        )
+
+    return implementation
+
+
+def update(rows, out, n, width, ld, anew, flags, integers, scalars):  # type: ignore[no-untyped-def]
+    """out ← out - rows · rowsᵀ, or with ``anew`` 1 only - rows · rowsᵀ; lower triangle.
+
+    rows : n × width without gaps. out : n × n with stride ld.
+    """
+    raise NotImplementedError("compiled code only")
+
+
+@overload(update, inline="always")
+def _update_overload(rows, out, n, width, ld, anew, flags, integers, scalars):  # type: ignore[no-untyped-def]
+    syrk = _EXTERNAL["syrk", rows.dtype]
+
+    def implementation(rows, out, n, width, ld, anew, flags, integers, scalars):  # type: ignore[no-untyped-def]
+        integers[0], integers[1], integers[2] = width, n, ld
+        before = scalars[2 * anew :]
+        syrk(
+            flags.ctypes,
+            flags[2:].ctypes,
+            integers[1:].ctypes,
+            integers.ctypes,
+            scalars[1:].ctypes,
+            rows.ctypes,
+            integers.ctypes,
+            before.ctypes,
+            out.ctypes,
+            integers[2:].ctypes,
         )
 
     return implementation

@@ -14,19 +14,20 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gmc_core.linalg.lapack import potri
-from gmc_core.linalg.solve import Scratch, _solve_one
+from gmc_core.linalg.solve import prepare
+from gmc_core.linalg.sweep import sweep
 
 
 @njit(nogil=True, cache=True)
-def invert(batch, places, systems, covariance, space, inverses):  # type: ignore[no-untyped-def]
-    """Solve the systems of ``batch`` and leave each K⁻¹ (lower triangle) in ``inverses``.
+def invert(batch, places, systems, covariance, space, columns, inverses):  # type: ignore[no-untyped-def]
+    """Solve the systems of ``batch`` and leave each -K⁻¹ (lower triangle) in ``inverses``.
 
     Parameters
     ----------
     batch : positions of the signals. places : (len(batch),) where each matrix of
         N_i² numbers begins in ``inverses``, a flat workspace.
     systems, covariance, space : as for :func:`gmc_core.linalg.solve.solve_large`.
+    columns : :func:`gmc_core.linalg.sweep.sweep_space` of the largest N_i.
 
     Returns
     -------
@@ -42,10 +43,12 @@ def invert(batch, places, systems, covariance, space, inverses):  # type: ignore
             base = i * n
             for j in range(i + 1):
                 work[base + j] = row[np.uintp(observed[j])]
-        own = Scratch(work, space.packed, space.flags, space.integers, space.scalars)
-        if not _solve_one(systems, signal, own):
-            return signal
-        if potri(work, n, n, space.flags, space.integers) != 0:
+        quadratic, log_det = sweep(
+            work, prepare(systems, signal, work), n, columns, space.packed, space.flags,
+            space.integers, space.scalars,
+        )  # fmt: skip
+        systems.forms[signal, 0], systems.forms[signal, 1] = quadratic, log_det
+        if not np.isfinite(quadratic + log_det):
             return signal
     return -1
 
@@ -54,7 +57,8 @@ def invert(batch, places, systems, covariance, space, inverses):  # type: ignore
 def add_rows(first, last, batch, places, systems, inverses, scale, out):  # type: ignore[no-untyped-def]
     """Rows first..last (lower triangle) of out ← out + scale Σ_i U_iᵀ (a_i a_iᵀ - K_i⁻¹) U_i.
 
-    The sum is over ``batch``; ``systems.weights`` holds the a_i.
+    The sum is over ``batch``; ``systems.weights`` holds the a_i and
+    ``inverses`` the -K_i⁻¹.
     """
     for k in range(len(batch)):
         start, stop = systems.indptr[batch[k]], systems.indptr[batch[k] + 1]
@@ -63,8 +67,8 @@ def add_rows(first, last, batch, places, systems, inverses, scale, out):  # type
         i = np.searchsorted(observed, first)
         while i < n and observed[i] < last:
             row = out[observed[i]]
-            inverse = inverses[places[k] + i * n : places[k] + (i + 1) * n]
+            negative = inverses[places[k] + i * n : places[k] + (i + 1) * n]
             factor = weights[i]
             for j in range(i + 1):
-                row[np.uintp(observed[j])] += scale * (factor * weights[j] - inverse[j])
+                row[np.uintp(observed[j])] += scale * (factor * weights[j] + negative[j])
             i += 1

@@ -90,12 +90,11 @@ def _variance(systems, coordinate):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _solve_one(systems, signal, space):  # type: ignore[no-untyped-def]
-    """Add Σ_w[o, o] to Σ[o, o] in the workspace, solve, and write the signal's answers.
+def prepare(systems, signal, work):  # type: ignore[no-untyped-def]
+    """K from Σ[o, o] in ``work`` (lower triangle), and r in the place of the weights.
 
-    False if the matrix is not positive definite.
+    Returns the view of the signal's weights.
     """
-    work = space.work
     first, last = systems.indptr[signal], systems.indptr[signal + 1]
     n = last - first
     observed, values = systems.indices[first:last], systems.values[first:last]
@@ -109,6 +108,21 @@ def _solve_one(systems, signal, space):  # type: ignore[no-untyped-def]
             work[i * n + i] += _variance(systems, observed[i])
     for i in range(n):
         answer[i] = values[i] - mean[observed[i]]
+    return answer
+
+
+@njit(nogil=True, cache=True)
+def _solve_one(systems, signal, space):  # type: ignore[no-untyped-def]
+    """Add Σ_w[o, o] to Σ[o, o] in the workspace, solve, and write the signal's answers.
+
+    False if the matrix is not positive definite.
+    """
+    work = space.work
+    first, last = systems.indptr[signal], systems.indptr[signal + 1]
+    n = last - first
+    observed, values = systems.indices[first:last], systems.values[first:last]
+    mean = systems.mean
+    answer = prepare(systems, signal, work)
     if not _cholesky(n, answer, space):
         return False
     quadratic, log_det = 0.0, 0.0

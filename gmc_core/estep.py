@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gmc_core.covariance import DenseCovariance, FactoredCovariance
+from gmc_core.covariates import shifts
 from gmc_core.errors import NumericalError
 from gmc_core.gaussian import Gaussian
 from gmc_core.linalg import solve
@@ -91,7 +92,8 @@ def solve_systems(
     noise: Noise,
     team: Team,
 ) -> Estimates:
-    """Solve (Σ[o, o] + Σ_w[o, o]) a = values - μ[o] for all signals, heavy ones first."""
+    """Solve (Σ[o, o] + Σ_w[o, o]) a = values - μ[o] - (B x)[o] for all signals, heavy ones
+    first."""
     covariance = gaussian.covariance
     dtype = covariance.dtype
     systems = systems_of(signals, values, gaussian, noise)
@@ -144,8 +146,12 @@ def solve_systems(
 def systems_of(
     signals: Signals, values: npt.NDArray[np.float64], gaussian: Gaussian, noise: Noise
 ) -> solve.Systems:
-    """All systems K a = values - μ[o] as compiled code takes them, with room for the a."""
+    """All systems K a = values - μ[o] - (B x)[o] as compiled code takes them, with room for
+    the a."""
     dtype = gaussian.covariance.dtype
+    if signals.covariates is not None:
+        moved = shifts(signals, gaussian, signals.owners, signals.indices)
+        values = values if moved is None else values - moved
     return solve.Systems(
         indptr=read_only(signals.indptr),
         indices=read_only(signals.indices),
@@ -227,13 +233,16 @@ def predict_pairs(
     pair_coordinates: npt.NDArray[np.int64],
     team: Team,
 ) -> npt.NDArray[np.float64]:
-    """f̃ at pairs (signal, coordinate): μ_c + Σ[c, o] a, in float64.
+    """f̃ at pairs (signal, coordinate): (μ + B x)_c + Σ[c, o] a, in float64.
 
     Shapes: ``pair_signals`` and ``pair_coordinates`` (P,), result (P,). A signal
     without observations predicts the mean.
     """
     covariance = gaussian.covariance
     result = gaussian.mean[pair_coordinates].copy()
+    moved = shifts(signals, gaussian, pair_signals, pair_coordinates)
+    if moved is not None:
+        result += moved
     products = np.zeros(len(result))
     if isinstance(covariance, DenseCovariance):
 

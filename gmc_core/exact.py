@@ -32,6 +32,7 @@ import numpy.typing as npt
 from scipy.linalg import lapack
 
 from gmc_core.covariance import DenseCovariance
+from gmc_core.covariates import Regression
 from gmc_core.em import EmState, EmStep
 from gmc_core.errors import ConfigError, NumericalError
 from gmc_core.estep import (
@@ -105,6 +106,7 @@ def exact_em(
     warm_epsilon: float | None = None,
     opinions: Opinions | None = None,
     learn_noise: bool = False,
+    covariate_strength: float = 1.0,
 ) -> Iterator[EmStep]:
     """Run iterations ``start.iteration + 1 … iterations`` of exact EM.
 
@@ -124,6 +126,9 @@ def exact_em(
         log-likelihood is that of the filled-in opinions, which change.
     learn_noise : begin with ``noise``, which is then one variance above 0, and take a new
         one in every M-step of exact EM.
+    covariate_strength : λ > 0 where the signals have covariates, see
+        :mod:`gmc_core.covariates`. B is learned from the first step of exact EM on, and
+        λ/2 tr(Bᵀ Σ⁻¹ B) comes off the quantity that never falls.
 
     Raises
     ------
@@ -147,6 +152,9 @@ def exact_em(
     if opinions is not None and state.values is None:
         state = replace(state, values=opinions.first_guess)
     form = choose_form(signals.sizes, signals.dimension, dense=True)
+    regression = None
+    if signals.covariates is not None:
+        regression = Regression(signals.covariates, covariate_strength)
     sums: FloatArray | None = None
     while state.iteration < iterations:
         iteration = state.iteration + 1
@@ -167,7 +175,7 @@ def exact_em(
                     variance = learned_noise(signals, state, sums, opinions)
                 gaussian, change = exact_m_step(
                     signals, state.weights, state.gaussian, sums, epsilon, team, prior,
-                    _step_length(relaxation, iteration - warm - 1),
+                    _step_length(relaxation, iteration - warm - 1), regression,
                 )  # fmt: skip
                 sums = None
             values = state.values
@@ -305,8 +313,9 @@ def exact_m_step(
     team: Team,
     prior: Prior | None = None,
     relaxation: float = 1.0,
+    regression: Regression | None = None,
 ) -> tuple[Gaussian, float | None]:
-    """New (μ, Σ) from the weights a_i and the lower triangle of G, which is overwritten.
+    """New (μ, Σ, B) from the weights a_i and the lower triangle of G, which is overwritten.
 
     Returns
     -------
@@ -322,15 +331,29 @@ def exact_m_step(
     sandwich(matrix, sums, half, team)
     strength = 0.0 if prior is None else prior.strength
     share = signals.count / (signals.count + strength)
-    target = None if prior is None else (prior.factor * np.sqrt(1 - share)).astype(dtype)
+    added, taken = [], []  # factors of what comes to Σ' and what goes off
+    if prior is not None:
+        added.append(prior.factor * np.sqrt(1 - share))
+    coefficients = step = None
+    if regression is not None:
+        coefficients = regression.coefficients(gaussian)
+        step, rooted = regression.step(signals, weights, gaussian, team)
+        total = signals.count + strength
+        added.append(coefficients * np.sqrt(regression.strength / total))
+        taken.append(rooted / np.sqrt(total))
+    plus, minus = (np.hstack(parts).astype(dtype) if parts else None for parts in (added, taken))
 
     def rows(span: tuple[int, int], _: None) -> None:
         first, last = span
         block = sums[first:last, :last]
         block += matrix[first:last, :last]
-        if prior is not None and target is not None:
+        if share < 1:
             block *= dtype.type(share)
-            block += target[first:last] @ target[:last].T
+        if plus is not None:
+            block += plus[first:last] @ plus[:last].T
+        if minus is not None:
+            block -= minus[first:last] @ minus[:last].T
+        if prior is not None:
             at = np.arange(first, last)
             sums[at, at] += ((1 - share) * prior.diagonal[at]).astype(dtype)
 
@@ -338,7 +361,10 @@ def exact_m_step(
     change = finish(sums, matrix, shift * np.sqrt(share), epsilon, team)
     if relaxation > 1 and _relax(sums, matrix, relaxation, half, team):
         shift, change = shift * relaxation, None if change is None else change * relaxation
-    return Gaussian(gaussian.mean + shift, DenseCovariance(sums)), change
+        step = None if step is None else step * relaxation
+    if coefficients is not None and step is not None:
+        coefficients = coefficients + step
+    return Gaussian(gaussian.mean + shift, DenseCovariance(sums), coefficients), change
 
 
 def _relax(

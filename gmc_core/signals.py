@@ -89,12 +89,15 @@ class Signals:
     layout : the way from (user, item) to (signal, coordinate).
     indptr : (M + 1,) int64. indices : (nnz,) int32, rising in each signal.
     values : (nnz,) float64, the observations y.
+    covariates : (M, G) float64, the x that move the signals' means by B x, see
+        :mod:`gmc_core.covariates`; None for none, which is x = 0.
     """
 
     layout: Layout
     indptr: npt.NDArray[np.int64]
     indices: npt.NDArray[np.int32]
     values: npt.NDArray[np.float64]
+    covariates: npt.NDArray[np.float64] | None = None
 
     @classmethod
     def of(cls, ratings: Ratings, layout: Layout) -> Signals:
@@ -139,6 +142,11 @@ class Signals:
         return frozen(np.diff(self.indptr))
 
     @cached_property
+    def owners(self) -> npt.NDArray[np.int32]:
+        """(nnz,) the signal of each observation."""
+        return frozen(np.repeat(np.arange(self.count, dtype=np.int32), self.sizes))
+
+    @cached_property
     def heavy_first(self) -> npt.NDArray[np.int64]:
         """Signals with observations, by falling N_i: the order in which to solve."""
         order = np.argsort(-self.sizes, kind="stable")
@@ -166,4 +174,5 @@ class Signals:
         sizes = self.sizes[signals]
         indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         where = np.repeat(self.indptr[signals] - indptr[:-1], sizes) + np.arange(indptr[-1])
-        return Signals(self.layout, indptr, self.indices[where], self.values[where])
+        own = None if self.covariates is None else self.covariates[signals]
+        return Signals(self.layout, indptr, self.indices[where], self.values[where], own)

@@ -70,11 +70,13 @@ ALLOWED = {
     "noise": {"errors"},
     "covariance": {"errors", "linalg"},
     "gaussian": {"covariance"},
-    "estep": {"errors", "linalg", "covariance", "gaussian", "noise", "signals"},
+    "covariates": {"gaussian", "linalg", "signals"},
+    "attributes": {"errors", "ratings", "readers", "signals"},
+    "estep": {"errors", "linalg", "covariance", "covariates", "gaussian", "noise", "signals"},
     "mstep": {"errors", "linalg", "covariance", "gaussian", "signals", "estep"},
     "exact": {
-        "errors", "linalg", "covariance", "gaussian", "noise", "signals", "estep", "mstep", "em",
-        "ordinal",
+        "errors", "linalg", "covariance", "covariates", "gaussian", "noise", "signals", "estep",
+        "mstep", "em", "ordinal",
     },
     "ordinal": {"errors"},
     "em": {

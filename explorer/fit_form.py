@@ -16,7 +16,7 @@ from streamlit.delta_generator import DeltaGenerator
 from explorer import context
 from explorer.model_choice import model_choice
 from gmc_core.experiment import ExperimentConfig
-from gmc_core.ratings import RatingScale
+from gmc_core.ratings import Ratings, RatingScale
 from gmc_core.settings import PAPER_EPSILON, PAPER_ITERATIONS, FitSettings
 from gmc_core.settings import paper_epsilon as unrounded_epsilon
 
@@ -101,10 +101,11 @@ def _set(values: dict[str, Any]) -> None:
         st.session_state[name] = value
 
 
-def fit_controls(scale: RatingScale, items: int, protocol: str) -> Choice:
+def fit_controls(ratings: Ratings, protocol: str) -> Choice:
     """All controls of a fit, in two columns of cards."""
+    scale = ratings.scale
     with st.container(border=True):
-        model = model_choice(scale, items)
+        model = model_choice(ratings)
     left, right = st.columns(2, gap="small")
     with left.container(border=True, height="stretch"):
         _card(

@@ -11,8 +11,9 @@ from typing import Any
 
 import streamlit as st
 
+from gmc_core.attributes import LEAST_USERS, UserGroups
 from gmc_core.models import MODELS, settings_for
-from gmc_core.ratings import RatingScale
+from gmc_core.ratings import Ratings, RatingScale
 from gmc_core.settings import ModelKind, usual_strength
 
 SHORT: dict[str, str] = {
@@ -71,8 +72,8 @@ class ModelChoice:
         return M_STEPS[self.kind]
 
 
-def model_choice(scale: RatingScale, items: int) -> ModelChoice:
-    """The selector, a sentence and the controls of the chosen model, for N items."""
+def model_choice(ratings: Ratings) -> ModelChoice:
+    """The selector, a sentence and the controls of the chosen model for these ratings."""
     kind = st.segmented_control(
         "Model",
         list(SHORT),
@@ -82,17 +83,17 @@ def model_choice(scale: RatingScale, items: int) -> ModelChoice:
         bind="query-params",
         format_func=SHORT.__getitem__,
         on_change=_take_defaults,
-        args=(scale,),
+        args=(ratings.scale,),
         help="The paper's recipe, or a model that goes beyond it on the same core.",
     )
     kind = kind if kind in MODELS else "paper"
     st.caption(f"**{MODELS[kind].label}.** {MODELS[kind].about}")
     if kind in FORMULA:
         st.latex(FORMULA[kind])
-    return ModelChoice(kind, _controls(kind, items))  # type: ignore[arg-type]
+    return ModelChoice(kind, _controls(kind, ratings))  # type: ignore[arg-type]
 
 
-def _controls(kind: str, items: int) -> dict[str, Any]:
+def _controls(kind: str, ratings: Ratings) -> dict[str, Any]:
     if kind == "mixture":
         components = st.number_input(
             "Gaussians K", 1, 10, 2, key="components", bind="query-params",
@@ -102,7 +103,7 @@ def _controls(kind: str, items: int) -> dict[str, Any]:
     if kind in ("exact", "ordinal"):
         strength = st.number_input(
             "Weight ν of the prior, in users", 0.0, 1e5, None, 50.0, format="%g",
-            placeholder=f"{usual_strength(items):g} (default)", key="prior_strength",
+            placeholder=f"{usual_strength(ratings.n_items):g} (default)", key="prior_strength",
             bind="query-params",
             help="Σ is shrunk, as if so many users more had shown it, towards a target: variance "
             "that all items share, that items with the same raters share, and an item's own. 0 is "
@@ -116,8 +117,27 @@ def _controls(kind: str, items: int) -> dict[str, Any]:
         return {
             "prior_strength": None if strength is None else float(strength),
             "learn_noise": bool(learned),
+            **_attributes(ratings),
         }
     return {}
+
+
+@st.cache_data(max_entries=8, show_spinner=False)
+def _attribute_names(_ratings: Ratings, sha256: str) -> list[str]:
+    return list(UserGroups.of(_ratings.user_info).choices)
+
+
+def _attributes(ratings: Ratings) -> dict[str, bool]:
+    """Whether the mean depends on users' attributes, where these make groups."""
+    names = _attribute_names(ratings, ratings.sha256)
+    if not names:
+        return {}
+    used = st.toggle(
+        "Use what is known of the users", True, key="attributes", bind="query-params",
+        help=f"The mean depends on the users' {', '.join(names)}: μ + B x. Groups of fewer than "
+        f"{LEAST_USERS} users are left out. Users must be the signals.",
+    )  # fmt: skip
+    return {"attributes": bool(used)}
 
 
 def _take_defaults(scale: RatingScale) -> None:

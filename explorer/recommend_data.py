@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import streamlit as st
 
 from explorer import context, covariance_data
@@ -20,16 +21,29 @@ from gmc_core.store import Run
 RatingsKey = tuple[tuple[int, float], ...]
 
 
-def fold_in(run: Run, model: GaussianModel, ratings: dict[int, float]) -> Posterior:
-    """The belief about a user with these ratings, by fold-in; nothing is trained."""
-    return _fold_in(covariance_data.key_of(run.id), model, tuple(sorted(ratings.items())))
+def fold_in(
+    run: Run,
+    model: GaussianModel,
+    ratings: dict[int, float],
+    covariates: npt.NDArray[np.float64] | None = None,
+) -> Posterior:
+    """The belief about a user with these ratings, by fold-in; nothing is trained.
+
+    covariates : (G,) what is known of the user besides, see
+        :meth:`gmc_core.model.GaussianModel.covariates_of`.
+    """
+    known = None if covariates is None else tuple(covariates.tolist())
+    return _fold_in(covariance_data.key_of(run.id), model, tuple(sorted(ratings.items())), known)
 
 
 # A posterior of n ratings holds n × N numbers; two, so that filters do not solve again.
 @st.cache_resource(max_entries=2, show_spinner=False)
-def _fold_in(key: ModelKey, _model: GaussianModel, ratings: RatingsKey) -> Posterior:
+def _fold_in(
+    key: ModelKey, _model: GaussianModel, ratings: RatingsKey, known: tuple[float, ...] | None
+) -> Posterior:
     items = np.array([item for item, _ in ratings], dtype=np.int64)
-    return _model.posterior(items, np.array([value for _, value in ratings], dtype=np.float64))
+    values = np.array([value for _, value in ratings], dtype=np.float64)
+    return _model.posterior(items, values, known)
 
 
 def trained_people(run: Run, model: GaussianModel) -> People | None:

@@ -106,10 +106,13 @@ def _explanation(
         figures.describe_contributions(model, posterior, item),
         key="contributions_chart",
     )
+    known = figures.known_share(model, posterior, item) is not None
     fact(
-        "The prediction is the mean over all users plus one share for each rated title, exactly. "
-        "Orange raises it, blue lowers it. A share depends on all ratings together: two titles "
-        "that say the same divide it between them."
+        "The prediction is the mean over all users"
+        + (", what this user's groups like more or less," if known else "")
+        + " plus one share for each rated title, exactly. Orange raises it, blue lowers it. A "
+        "share depends on all ratings together: two titles that say the same divide it between "
+        "them."
     )
 
 

@@ -11,6 +11,7 @@ import streamlit as st
 from explorer import covariance_data, link_state
 from explorer.components import escape, fact
 from explorer.one_user import (
+    Floats,
     People,
     RatingsByItem,
     changed_by_text,
@@ -24,6 +25,7 @@ from explorer.recommend_data import novel_people, trained_people
 from gmc_core.model import GaussianModel, Posterior
 from gmc_core.store import Run
 
+NOT_GIVEN = "not given"
 MAX_PICKED = 5_000  # users in the box; the filter narrows down to any
 
 
@@ -61,6 +63,38 @@ def own_rows(name: str, model: GaussianModel) -> None:
         for item in items:
             rating_row(name, model, item)
     st.button("Clear my ratings", icon=":material/delete:", on_click=clear, args=(name,))
+
+
+def about_you(model: GaussianModel) -> Floats | None:
+    """What the visitor says of themselves, where the model's mean depends on it."""
+    if model.groups is None:
+        return None
+    with st.expander("About you, if you like", icon=":material/badge:"):
+        chosen = [_group_box(name, own) for name, own in model.groups.choices.items()]
+    given = [label for label in chosen if label != NOT_GIVEN]
+    return model.groups.covariates_of(given) if given else None
+
+
+def _group_box(attribute: str, labels: list[str]) -> str:
+    """One attribute's group."""
+    name = attribute.capitalize().replace("_", " ")
+    return st.selectbox(
+        name,
+        [NOT_GIVEN, *labels],
+        format_func=lambda label: label.removeprefix(f"{attribute} "),
+        key=f"about_{attribute}",
+        bind="query-params",
+    )
+
+
+def about_user(model: GaussianModel, people: People, user: int) -> Floats | None:
+    """What is known of a user of the data besides ratings, shown and as covariates."""
+    if model.groups is None:
+        return None
+    labels = model.groups.of_user(people.ratings.user_info, user)
+    if labels:
+        fact(f"Known besides: {escape(', '.join(labels))}.")
+    return model.covariates_of(people.ratings, user)
 
 
 def next_rows(

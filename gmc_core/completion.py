@@ -140,7 +140,7 @@ def completed_blocks(
     """The completed table in blocks of users, for signals of every kind."""
     ratings, team = _ratings_of(model), team or Team()
     step = max(1, block_bytes // (8 * max(ratings.n_items, 1)))
-    signals = Signals.of(ratings, model.layout)
+    signals = model.signals_of(ratings)
     if model.layout.kind == "blocks":
         height = model.layout.block[0]
         step = max(1, step // height) * height
@@ -261,6 +261,8 @@ def _moments(
         columns = covariance.rows(coordinates).T if only is not None else covariance.matrix
         shares = matrix @ columns
     values = shares.astype(np.float64) + gaussian.mean[coordinates]
+    if signals.covariates is not None and gaussian.coefficients is not None:
+        values += signals.covariates @ gaussian.coefficients[coordinates].T
     if not sd:
         return values, None
     variances = np.empty(values.shape)

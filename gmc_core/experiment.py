@@ -31,7 +31,7 @@ from gmc_core.settings import FitSettings
 from gmc_core.splits import Split, no_split, pair_split, strong_split, weak_split
 
 # Raised whenever the same configuration would give other figures.
-MODEL_VERSION = 4
+MODEL_VERSION = 5
 
 Protocol = Literal["weak", "strong", "none", "pair"]
 PROTOCOLS: tuple[Protocol, ...] = ("weak", "strong", "none", "pair")

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gmc_core.attributes import STRENGTH, UserGroups
 from gmc_core.cost import Cost, check_memory, estimate, has_large_weights
 from gmc_core.covariance import DenseCovariance
 from gmc_core.em import EmState, EmStep, initial_state, map_em
@@ -148,6 +149,10 @@ class Fit:
                 "user has none. Use rows as signals, or weak generalization."
             )
         self.signals = Signals.of(train, layout)
+        self.groups: UserGroups | None = None
+        if self.settings.is_exact and self.settings.attributes and layout.kind == "rows":
+            self.groups = UserGroups.of(train.user_info)
+            self.signals = self.groups.on(self.signals, train)
         self.cost: Cost = estimate(
             self.signals.sizes,
             layout.dimension,
@@ -168,6 +173,8 @@ class Fit:
         if split.shown is not None:
             rows = replace(layout, users=split.shown.n_users)
             self.shown_signals = Signals.of(split.shown, rows)
+            if self.groups is not None:
+                self.shown_signals = self.groups.on(self.shown_signals, split.shown)
         self.pairs = self.shown_signals.layout.locate(split.test_users, split.test_items)
         self._groups: npt.NDArray[np.int64] | None = None
         if self._components > 1:
@@ -230,6 +237,8 @@ class Fit:
             own = gaussian.covariance
             right &= gaussian.mean.shape == (size,) and own.dimension == size
             right &= own.dtype == self.settings.dtype
+            B = gaussian.coefficients
+            right &= B is None or (self.groups is not None and B.shape == (size, len(self.groups)))
             right &= not isinstance(own, DenseCovariance) or own.matrix.shape == (size, size)
         right &= all(own.shape == (ratings,) for own in weights)
         right &= state.values is None or state.values.shape == (ratings,)
@@ -326,6 +335,7 @@ class Fit:
             warm_epsilon=paper_epsilon(self.split.train.scale),
             opinions=opinions,
             learn_noise=settings.learn_noise,
+            covariate_strength=STRENGTH,
         )
 
     def scores(self) -> Scores | None:
@@ -342,6 +352,7 @@ class Fit:
             gaussian=self._state.gaussian,
             noise=self.noise,
             ordinal=self.ordinal,
+            groups=None if self._state.gaussian.coefficients is None else self.groups,
             layout=self.signals.layout,
             items=self.split.train.items,
             item_info=self.split.train.item_info,

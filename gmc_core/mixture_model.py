@@ -72,10 +72,16 @@ class MixtureModel(GaussianModel):
 
     mixture: Mixture
 
-    def posterior(self, observed: npt.ArrayLike, values: npt.ArrayLike) -> MixturePosterior:
+    def posterior(
+        self,
+        observed: npt.ArrayLike,
+        values: npt.ArrayLike,
+        covariates: npt.ArrayLike | None = None,
+    ) -> MixturePosterior:
         """The belief about a user who rated the items at ``observed`` positions.
 
-        Parameters and errors are those of :meth:`GaussianModel.posterior`.
+        Parameters and errors are those of :meth:`GaussianModel.posterior`; a mixture has
+        no covariates.
         """
         parts = tuple(model.posterior(observed, values) for model in self._components)
         shares = self._responsibilities(parts[0])
@@ -85,6 +91,7 @@ class MixtureModel(GaussianModel):
             observed=parts[0].observed,
             values=parts[0].values,
             weights=shares @ np.stack([part.weights for part in parts]),
+            prior_mean=self.gaussian.mean,
             mean=mean,
             variance=shares @ (np.stack([part.variance for part in parts]) + (means - mean) ** 2),
             noise_variance=parts[0].noise_variance,

@@ -13,13 +13,14 @@ A new user is one such solve, without retraining.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 
+from gmc_core.attributes import UserGroups
 from gmc_core.errors import ConfigError, DataError, NumericalError
 from gmc_core.estep import predict_pairs
 from gmc_core.folding import fold_in
@@ -46,6 +47,7 @@ class Posterior:
     """What the model believes of one user, given the ratings of items ``observed``.
 
     observed : (n,) item positions. values : (n,) ratings. weights : (n,) the a_j.
+    prior_mean : (N,) the prediction before any rating, μ or μ + B x.
     mean : (N,) f̃, the prediction of every item.
     variance : (N,) of the item's noise-free value f; 0 at observed items if Σ_w = 0.
     """
@@ -53,6 +55,7 @@ class Posterior:
     observed: Positions
     values: Floats
     weights: Floats
+    prior_mean: Floats
     mean: Floats
     variance: Floats
     noise_variance: Floats
@@ -65,7 +68,7 @@ class Posterior:
         return np.sqrt(self.variance + self.noise_variance)
 
     def contributions(self, item: int) -> Floats:
-        """(n,) share of each rated item in the prediction; they sum to mean - μ."""
+        """(n,) share of each rated item in the prediction; they sum to mean - prior mean."""
         row = self._gaussian.covariance.submatrix(np.array([item]), self.observed)[0]
         return row * self.weights
 
@@ -119,6 +122,8 @@ class GaussianModel:
 
     ratings : the training ratings; None in a model that only folds in.
     iteration : of MAP-EM, at which (μ, Σ) was taken.
+    groups : of users by their attributes, on which the mean depends by
+        ``gaussian.coefficients``; None where it does not.
     ordinal : how ratings are intervals of opinions, which are then what the Gaussian
         describes; None where it describes the ratings themselves.
     """
@@ -137,6 +142,7 @@ class GaussianModel:
     licence: str
     citation: str
     ordinal: OrdinalScale | None = None
+    groups: UserGroups | None = None
 
     @property
     def folds_in(self) -> bool:
@@ -212,7 +218,12 @@ class GaussianModel:
 
     @cached_property
     def _signals(self) -> Signals:
-        return Signals.of(self._require_ratings(), self.layout)
+        return self.signals_of(self._require_ratings())
+
+    def signals_of(self, ratings: Ratings) -> Signals:
+        """Users' ratings as this model's signals, with what their attributes say."""
+        signals = Signals.of(ratings, replace(self.layout, users=ratings.n_users))
+        return signals if self.groups is None else self.groups.on(signals, ratings)
 
     def _require_ratings(self) -> Ratings:
         if self.ratings is None:
@@ -224,13 +235,20 @@ class GaussianModel:
 
     # One user ------------------------------------------------------------------
 
-    def posterior(self, observed: npt.ArrayLike, values: npt.ArrayLike) -> Posterior:
+    def posterior(
+        self,
+        observed: npt.ArrayLike,
+        values: npt.ArrayLike,
+        covariates: npt.ArrayLike | None = None,
+    ) -> Posterior:
         """The belief about a user who rated the items at ``observed`` positions.
 
         Parameters
         ----------
         observed : (n,) distinct item positions; n = 0 gives the prior.
         values : (n,) their ratings, finite and inside the scale's range.
+        covariates : (G,) of the user, see :meth:`gmc_core.attributes.UserGroups.covariates`;
+            None where nothing is known besides the ratings.
 
         Raises
         ------
@@ -257,7 +275,10 @@ class GaussianModel:
             raise NumericalError(
                 "These ratings have a singular covariance under this model; fit with a larger ε."
             ) from None
-        residual = self._opinions(ratings, items, factor) - self.gaussian.mean[items]
+        mean = self.gaussian.mean
+        if covariates is not None and self.gaussian.coefficients is not None:
+            mean = mean + self.gaussian.coefficients @ np.asarray(covariates, dtype=np.float64)
+        residual = self._opinions(ratings, items, factor, mean) - mean[items]
         cross = covariance.rows(items).astype(np.float64)
         whitened = scipy.linalg.solve_triangular(factor, cross, lower=True)
         forward = scipy.linalg.solve_triangular(factor, residual, lower=True)
@@ -265,7 +286,8 @@ class GaussianModel:
             observed=items,
             values=ratings,
             weights=scipy.linalg.solve_triangular(factor, forward, lower=True, trans="T"),
-            mean=self.gaussian.mean + forward @ whitened,
+            prior_mean=mean,
+            mean=mean + forward @ whitened,
             variance=np.maximum(
                 covariance.diagonal() - np.einsum("ij,ij->j", whitened, whitened), 0.0
             ),
@@ -274,7 +296,7 @@ class GaussianModel:
             _whitened=whitened,
         )
 
-    def _opinions(self, ratings: Floats, items: Positions, factor: Floats) -> Floats:
+    def _opinions(self, ratings: Floats, items: Positions, factor: Floats, mean: Floats) -> Floats:
         """What the Gaussian describes of these ratings, given the factor of K."""
         if self.ordinal is None or not len(items):
             return ratings
@@ -282,7 +304,7 @@ class GaussianModel:
         values = opinions.first_guess
         for _ in range(_OPINION_ROUNDS):
             before = values
-            residual = values - self.gaussian.mean[items]
+            residual = values - mean[items]
             weights = scipy.linalg.cho_solve((factor, True), residual)
             values = opinions.refine(values, weights, noise)
             if np.abs(values - before).max() < _OPINION_CHANGE:
@@ -292,7 +314,15 @@ class GaussianModel:
     def posterior_of(self, user_id: object) -> Posterior:
         """The belief about a user of the training data, from their training ratings."""
         ratings = self._require_ratings()
-        return self.posterior(*ratings.of_user(ratings.users.index(user_id)))
+        user = ratings.users.index(user_id)
+        return self.posterior(*ratings.of_user(user), self.covariates_of(ratings, user))
+
+    def covariates_of(self, ratings: Ratings, user: int) -> Floats | None:
+        """(G,) what the attributes of the user at a position of ``ratings`` say, if anything."""
+        if self.groups is None:
+            return None
+        own = {name: column[user : user + 1] for name, column in ratings.user_info.items()}
+        return self.groups.covariates(own, 1)[0]
 
     def _check_observed(self, items: Positions, ratings: Floats) -> None:
         if len(items) != len(ratings):
@@ -337,7 +367,7 @@ class GaussianModel:
     def explain(self, posterior: Posterior, item: int) -> list[Contribution]:
         """The rated items' shares in the prediction of ``item``, largest first.
 
-        Prediction = μ[item] + the sum of the shares, exactly.
+        Prediction = prior mean of the item + the sum of the shares, exactly.
         """
         shares = posterior.contributions(item)
         order = np.argsort(-np.abs(shares), kind="stable")

@@ -13,6 +13,7 @@ import numpy as np
 
 from gmc_core import array_archive
 from gmc_core.array_archive import Arrays
+from gmc_core.attributes import UserGroups
 from gmc_core.covariance import DenseCovariance, FactoredCovariance
 from gmc_core.errors import ConfigError, GmcError, ModelFileError, brief
 from gmc_core.gaussian import Gaussian
@@ -28,7 +29,7 @@ from gmc_core.signals import Layout
 from gmc_core.version import package_version
 
 FORMAT = "gaussian matrix completion model"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 PATHLIKE = str | os.PathLike[str]
 
 
@@ -120,6 +121,9 @@ def _describe(model: GaussianModel, ratings: Ratings | None) -> tuple[dict[str, 
         header["covariance"] = _describe_gaussian(model.gaussian, "", arrays)
     if model.ordinal is not None:
         arrays |= {"scale_values": model.ordinal.values, "cuts": model.ordinal.cuts}
+    if model.groups is not None:
+        arrays["group_shares"] = model.groups.shares
+        header["groups"] = model.groups.describe()
     if ratings is not None:
         arrays |= {"indptr": ratings.indptr, "indices": ratings.indices, "values": ratings.values}
         header["ratings"] = {
@@ -132,6 +136,8 @@ def _describe(model: GaussianModel, ratings: Ratings | None) -> tuple[dict[str, 
 def _describe_gaussian(gaussian: Gaussian, suffix: str, arrays: Arrays) -> dict[str, Any]:
     """Adds the arrays of (μ, Σ); returns what the header says of Σ."""
     arrays[f"mean{suffix}"] = gaussian.mean
+    if gaussian.coefficients is not None:
+        arrays[f"coefficients{suffix}"] = gaussian.coefficients
     covariance = gaussian.covariance
     if isinstance(covariance, FactoredCovariance):
         arrays[f"factor{suffix}"] = covariance.factor
@@ -180,7 +186,7 @@ def _rebuild(header: dict[str, Any], arrays: Arrays) -> GaussianModel:
     _require(layout.items == count, "the number of items")
     _require(len(info.titles) == len(info.genres) == len(info.years) == count, "the titles")
     for name, array in arrays.items():
-        if name.startswith(("mean", "covariance", "factor", "noise", "values")):
+        if name.startswith(("mean", "covariance", "factor", "noise", "values", "coefficients")):
             _require(bool(np.isfinite(array).all()), f"the part {name!r} (not finite)")
     settings = FitSettings.from_dict(header["settings"])
     scale = RatingScale(*header["scale"])
@@ -201,8 +207,9 @@ def _rebuild(header: dict[str, Any], arrays: Arrays) -> GaussianModel:
         ordinal=_ordinal(settings, arrays),
     )
     if "components" not in header:
+        gaussian = _gaussian(header["covariance"], "", arrays, size)
         return GaussianModel(
-            gaussian=_gaussian(header["covariance"], "", arrays, size), **described
+            gaussian=gaussian, groups=_groups(header, arrays, gaussian), **described
         )
     mixture = _mixture(header["components"], arrays, size)
     return MixtureModel(gaussian=mixture.pooled(Team()), mixture=mixture, **described)
@@ -225,7 +232,23 @@ def _gaussian(about: dict[str, Any], suffix: str, arrays: Arrays, size: int) -> 
     _require(
         bool(np.all(diagonal > 0) and np.isfinite(diagonal).all()), "the covariance's diagonal"
     )
-    return Gaussian(mean, covariance)
+    coefficients = arrays.get(f"coefficients{suffix}")
+    if coefficients is not None:
+        _require(coefficients.ndim == 2 and len(coefficients) == size, "the coefficients")
+        _require(coefficients.dtype == np.float64, "the coefficients' type")
+    return Gaussian(mean, covariance, coefficients)
+
+
+def _groups(header: dict[str, Any], arrays: Arrays, gaussian: Gaussian) -> UserGroups | None:
+    described = header.get("groups")
+    _require((described is None) == (gaussian.coefficients is None), "the groups of users")
+    if described is None or gaussian.coefficients is None:
+        return None
+    shares = arrays["group_shares"]
+    _require(shares.dtype == np.float64, "the type of the groups' shares")
+    groups = UserGroups.from_description(described, shares)
+    _require(gaussian.coefficients.shape[1] == len(groups), "the number of groups")
+    return groups
 
 
 def _mixture(about: list[dict[str, Any]], arrays: Arrays, size: int) -> Mixture:

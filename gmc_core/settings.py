@@ -76,6 +76,8 @@ class FitSettings:
         Cholesky factorization of Σ. For the paper's recipe only.
     model : "paper", the recipe; "exact", exact EM; "ordinal", exact EM on ordered
         ratings; "mixture", the recipe with several Gaussians.
+    attributes : in exact EM with users as signals, whether the mean depends on what is
+        known of a user besides ratings, see :mod:`gmc_core.attributes`.
     learn_noise : in exact EM, whether ``noise`` is only where it begins, and every M-step
         takes a new variance.
     The others may be None for the model's default, see ``MODEL_DEFAULTS``:
@@ -106,6 +108,7 @@ class FitSettings:
     warm: int | None = None
     components: int | None = None
     learn_noise: bool = False
+    attributes: bool = True
 
     def __post_init__(self) -> None:
         if self.epsilon is not None and not (self.epsilon >= 0 and math.isfinite(self.epsilon)):
@@ -141,16 +144,20 @@ class FitSettings:
             raise ConfigError(f"The model is {', '.join(MODEL_KINDS)}, not {self.model!r}.")
         exact_only = (self.prior_strength, self.prior_target, self.relaxation, self.warm)
         if not self.is_exact and (
-            self.learn_noise or any(value is not None for value in exact_only)
+            self.learn_noise
+            or not self.attributes
+            or any(value is not None for value in exact_only)
         ):
             raise ConfigError(
-                "A prior, relaxation, a warm start and learned noise belong to exact EM; take the "
-                "model exact or ordinal."
+                "A prior, relaxation, a warm start, learned noise and users' attributes belong to "
+                "exact EM; take the model exact or ordinal."
             )
-        if not isinstance(self.learn_noise, bool):
-            raise ConfigError(
-                f"Whether to learn the noise is true or false, not {self.learn_noise!r}."
-            )
+        for what, value in (
+            ("learn the noise", self.learn_noise),
+            ("use users' attributes", self.attributes),
+        ):
+            if not isinstance(value, bool):
+                raise ConfigError(f"Whether to {what} is true or false, not {value!r}.")
         if self.learn_noise and (isinstance(self.noise, str) or self.noise == 0):
             raise ConfigError("Learning the noise begins with one variance above 0; give that.")
         strength, target = self.prior_strength, self.prior_target

@@ -52,7 +52,7 @@ def settings() -> None:
         st.space("stretch")
         fit_form.presets(ratings.scale)
     begin = st.container()
-    choice = fit_form.fit_controls(ratings.scale, ratings.n_items, chosen.protocol)
+    choice = fit_form.fit_controls(ratings, chosen.protocol)
     with begin:
         _start_bar(choice, chosen.protocol)
 

@@ -40,7 +40,7 @@ def yourself(run: Run, model: GaussianModel) -> None:
     with left:
         name = recommend_who.own_ratings(run, model)
         ratings = rated(name)
-        posterior = fold_in(run, model, ratings)
+        posterior = fold_in(run, model, ratings, recommend_who.about_you(model))
         recommend_who.own_rows(name, model)
         popular = covariance_data.by_popularity(covariance_data.key_of(run.id), model)
         candidates = [item for item in popular[:CANDIDATES] if item not in listed(name)]
@@ -63,7 +63,8 @@ def user_of_data(run: Run, model: GaussianModel) -> None:
             return
         people, user = picked
         ratings, changed = recommend_who.edited_ratings(run, model, people, user)
-        posterior = fold_in(run, model, ratings)
+        known = recommend_who.about_user(model, people, user)
+        posterior = fold_in(run, model, ratings, known)
     with right:
         who = str(people.ratings.users.ids[user])
         top, least, genres = recommend_views.filters(model)

@@ -308,7 +308,10 @@ def tampered(saved, change):
 
 
 def test_newer_version(saved):
-    tampered(saved, lambda header, _: header.update(format_version=3, package_version="9.9"))
+    tampered(
+        saved,
+        lambda header, _: header.update(format_version=FORMAT_VERSION + 1, package_version="9.9"),
+    )
     refused(saved, r"newer version of this program \(9.9\)")
 
 

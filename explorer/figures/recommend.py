@@ -17,6 +17,7 @@ from gmc_core.files import without_nan
 from gmc_core.model import GaussianModel, Posterior, Recommendation
 
 Z90 = 1.64  # of a standard normal: 90 % lie within
+KNOWN = "what else is known of the user"
 INTERVAL_NOTE = (
     f"The interval is the model's own, ± {Z90} posterior standard deviations, clipped to the "
     "scale. It would hold 90 % of the ratings if the model were right; it has not been calibrated."
@@ -85,7 +86,7 @@ def recommendations_table(model: GaussianModel, found: Sequence[Recommendation])
 def recommendations_json(
     model: GaussianModel, posterior: Posterior, found: Sequence[Recommendation]
 ) -> str:
-    """The recommendations with their explanations: mean + all shares = prediction."""
+    """The recommendations with explanations: before any rating + all shares = prediction."""
     table = recommendations_table(model, found)
     ratings = zip(posterior.observed.tolist(), posterior.values.tolist(), strict=True)
     ids = model.items.ids.tolist()
@@ -107,6 +108,7 @@ def recommendations_json(
                 "interval": [float(row["From"]), float(row["To"])],
                 "training_ratings": r.n_ratings,
                 "mean_of_all_users": float(model.gaussian.mean[r.item]),
+                "before_any_rating": float(posterior.prior_mean[r.item]),
                 "shares": [
                     {"id": ids[c.item], "title": c.title, "rating": c.rating, "share": c.share}
                     for c in model.explain(posterior, r.item)
@@ -197,7 +199,7 @@ def split_contributions(
     Returns
     -------
     (title, rating, share) of the largest; how many others there are; their sum.
-    μ + all shares = prediction.
+    μ + :func:`known_share` + all shares = prediction.
     """
     everything = model.explain(posterior, item)
     shown = everything if len(everything) <= top + 1 else everything[:top]
@@ -209,6 +211,13 @@ def split_contributions(
     )
 
 
+def known_share(model: GaussianModel, posterior: Posterior, item: int) -> float | None:
+    """What is known of the user besides ratings adds to the prediction; None for nothing."""
+    if np.array_equal(posterior.prior_mean, model.gaussian.mean):
+        return None
+    return float(posterior.prior_mean[item] - model.gaussian.mean[item])
+
+
 def contributions_figure(
     model: GaussianModel, posterior: Posterior, item: int, *, top: int = 10, dark: bool = False
 ) -> go.Figure:
@@ -216,11 +225,13 @@ def contributions_figure(
     colors = palette(dark)
     shares, count, rest = split_contributions(model, posterior, item, top)
     mean, prediction = float(model.gaussian.mean[item]), float(posterior.mean[item])
-    labels = ["mean of all users, μ"]
+    known = known_share(model, posterior, item)
+    labels = ["mean of all users, μ", *([] if known is None else [KNOWN])]
     labels += [f"{short(title, 36)}: rated {rating:g}" for title, rating, _ in shares]
     labels += [f"{count:,} other rated titles"] if count else []
     labels.append("prediction")
-    steps = [share for _, _, share in shares] + ([rest] if count else [])
+    steps = [] if known is None else [known]
+    steps += [share for _, _, share in shares] + ([rest] if count else [])
     texts = [f"{mean:.2f}", *[f"{step:+.3f}" for step in steps], f"{prediction:.2f}"]
     figure = go.Figure(
         go.Waterfall(
@@ -258,7 +269,9 @@ def describe_contributions(
     """Text twin of :func:`contributions_figure`."""
     shares, count, rest = split_contributions(model, posterior, item, top)
     mean, prediction = float(model.gaussian.mean[item]), float(posterior.mean[item])
-    parts = [f"{title} (rated {rating:g}) {share:+.3f}" for title, rating, share in shares]
+    known = known_share(model, posterior, item)
+    parts = [] if known is None else [f"{KNOWN} {known:+.3f}"]
+    parts += [f"{title} (rated {rating:g}) {share:+.3f}" for title, rating, share in shares]
     if count:
         parts.append(f"{count:,} other rated titles {rest:+.3f}")
     listed = "; ".join(parts) if parts else "nothing rated yet"

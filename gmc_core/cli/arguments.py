@@ -30,7 +30,8 @@ MODELS = ("paper", "exact", "ordinal", "mixture")
 # Destinations of the settings of a fit, for commands that choose or vary them.
 FIT = (
     "model", "epsilon", "iterations", "noise", "init", "signals", "block", "dtype", "objective",
-    "prior_strength", "prior_target", "relaxation", "warm", "learn_noise", "components",
+    "prior_strength", "prior_target", "relaxation", "warm", "learn_noise", "attributes",
+    "components",
 )  # fmt: skip
 
 
@@ -203,6 +204,13 @@ def add_experiment_arguments(
         action="store_true",
         help="exact EM begins with --noise and learns it",
     )
+    add(
+        model,
+        "--no-attributes",
+        dest="attributes",
+        action="store_false",
+        help="exact EM without what is known of users besides ratings (age, gender, …)",
+    )
     add(model, "--components", type=whole, metavar="K", help="of a mixture (default: 2)")
     add_reading_arguments(parser)
 
@@ -268,7 +276,7 @@ def config_from_arguments(args: argparse.Namespace, **fit: Any) -> ExperimentCon
     }
     for name in (
         "epsilon", "iterations", "noise", "prior_strength", "prior_target", "relaxation", "warm",
-        "learn_noise", "components",
+        "learn_noise", "attributes", "components",
     ):  # fmt: skip
         if getattr(args, name, None) is not None:
             settings[name] = getattr(args, name)

@@ -17,6 +17,7 @@ EXAMPLES = """\
   gmc recommend --model ml-1m.npz --user 42 --top 5
   gmc recommend --model ml-1m.npz --rate "title:Toy Story=5" --rate "id:6=2" --explain
   gmc recommend --model ml-1m.npz --rate "title:Heat (1995)=4" --min-ratings 50
+  gmc recommend --model ml-1m.npz --rate "title:Heat (1995)=4" --group "gender F"
 """
 SHARES = 3
 
@@ -40,6 +41,14 @@ def add_parser(commands: Any) -> None:
         metavar="WHAT=RATING",
         help="a rating of a new user; WHAT is title:NAME (case, accents and the article's place "
         "do not matter, a part suffices) or id:ID. Repeat for more ratings",
+    )
+    parser.add_argument(
+        "--group",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a group that the new user is of, such as 'gender F', where the model knows groups "
+        "of users; repeat for more",
     )
     parser.add_argument("--top", type=whole, default=10, metavar="N", help="how many (default: 10)")
     parser.add_argument(
@@ -87,6 +96,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _posterior(model: GaussianModel, args: argparse.Namespace) -> Posterior:
     if args.user is not None:
+        if args.group:
+            raise ConfigError("--group is of a new user; what is known of --user the model knows.")
         posterior = model.posterior_of(args.user)
         note(f"user {args.user} has {len(posterior.observed):,} training ratings")
         return posterior
@@ -98,7 +109,11 @@ def _posterior(model: GaussianModel, args: argparse.Namespace) -> Posterior:
         note(f"{model.title(item)}: {value:g}")
         items.append(item)
         values.append(value)
-    return model.posterior(items, values)
+    if not args.group:
+        return model.posterior(items, values)
+    if model.groups is None:
+        raise ConfigError("This model knows of no groups of users; leave out --group.")
+    return model.posterior(items, values, model.groups.covariates_of(args.group))
 
 
 def _rating(model: GaussianModel, text: str) -> tuple[int, float]:
@@ -136,11 +151,11 @@ def _table(model: GaussianModel, found: list[Recommendation]) -> str:
 
 
 def _explanation(model: GaussianModel, posterior: Posterior, item: Recommendation) -> str:
-    """μ, the largest shares and the sum of the others, which add up to the prediction."""
+    """What was expected before, the largest shares and the sum of the others: the prediction."""
     shares = model.explain(posterior, item.item)
     rest = sum(share.share for share in shares[SHARES:])
     lines = ["", f"{item.title}: {item.predicted:.2f}"]
-    lines.append(f"  {model.gaussian.mean[item.item]:+.2f}  before any rating")
+    lines.append(f"  {posterior.prior_mean[item.item]:+.2f}  before any rating")
     lines += [
         f"  {share.share:+.2f}  {share.title} rated {share.rating:g}" for share in shares[:SHARES]
     ]
@@ -166,7 +181,7 @@ def _plain(
                 "predicted": item.predicted,
                 "sd": item.sd,
                 "n_ratings": item.n_ratings,
-                "mean": float(model.gaussian.mean[item.item]),
+                "mean": float(posterior.prior_mean[item.item]),
                 "contributions": [
                     {"id": part.item_id, "title": part.title, "share": part.share}
                     for part in model.explain(posterior, item.item)

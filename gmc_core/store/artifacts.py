@@ -67,9 +67,11 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
 
 
 def _keep(gaussian: Gaussian, suffix: str, arrays: dict[str, Any]) -> dict[str, Any]:
-    """Adds the arrays of (μ, Σ); returns what else there is to say of Σ."""
+    """Adds the arrays of the Gaussian; returns what else there is to say of Σ."""
     covariance = gaussian.covariance
     arrays[f"mean{suffix}"] = gaussian.mean
+    if gaussian.coefficients is not None:
+        arrays[f"coefficients{suffix}"] = gaussian.coefficients
     if isinstance(covariance, FactoredCovariance):
         arrays[f"factor{suffix}"] = covariance.factor
         return {"epsilon": covariance.epsilon, "initial": covariance.initial}
@@ -84,7 +86,7 @@ def _take(about: dict[str, Any], suffix: str, file: Any) -> Gaussian:
         if f"factor{suffix}" in file
         else DenseCovariance(file[f"matrix{suffix}"])
     )
-    return Gaussian(file[f"mean{suffix}"], covariance)
+    return Gaussian(file[f"mean{suffix}"], covariance, file.get(f"coefficients{suffix}"))
 
 
 def load_checkpoint(folder: Path, key: str) -> Checkpoint | None:

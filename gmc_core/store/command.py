@@ -77,6 +77,8 @@ def arguments_of(config: ExperimentConfig, *, sweep: bool = False) -> list[str]:
     add("--components", config.fit.components)
     if config.fit.learn_noise:
         given.append("--learn-noise")
+    if not config.fit.attributes:
+        given.append("--no-attributes")
     if config.fit.objective:
         given.append("--objective")
     return given + _reading(config.reading)

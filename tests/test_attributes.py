@@ -1,0 +1,273 @@
+"""What is known of users besides their ratings: groups, and what models make of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from making import STARS
+
+from gmc_core.attributes import LEAST_USERS, MOST_GROUPS, RANGES, UserGroups
+from gmc_core.completion import completed_blocks
+from gmc_core.errors import ConfigError
+from gmc_core.fit import Fit, StateError, fit
+from gmc_core.intervals import spread
+from gmc_core.model_file import load_model, save_model
+from gmc_core.models import settings_for
+from gmc_core.ratings import Ratings, Vocabulary
+from gmc_core.settings import FitSettings
+from gmc_core.splits import no_split, strong_split, weak_split
+from gmc_core.store.artifacts import Checkpoint, load_checkpoint, save_checkpoint
+
+USERS, ITEMS = 300, 40
+
+
+def ratings_with_groups(seed: int = 0) -> Ratings:
+    """Two groups like the two halves of the catalogue; ages and names say nothing."""
+    rng = np.random.default_rng(seed)
+    group = rng.random(USERS) < 0.4
+    liking = np.where(group[:, None] == (np.arange(ITEMS) < ITEMS // 2)[None], 0.8, -0.8)
+    tastes = rng.normal(size=(USERS, 2)) @ rng.normal(size=(2, ITEMS)) * 0.4
+    values = np.clip(np.round(3 + liking + tastes + rng.normal(size=liking.shape) * 0.7), 1, 5)
+    known = rng.random(values.shape) < 0.15
+    known[:, :2] = True  # nobody knows nothing
+    users, items = np.nonzero(known)
+    return Ratings.from_triplets(
+        users,
+        items,
+        values[known],
+        STARS,
+        users=Vocabulary(np.arange(USERS), "user"),
+        items=Vocabulary(np.arange(ITEMS), "item"),
+        user_info={
+            "likes": np.where(group, "first", "second").astype(object),
+            "age": rng.integers(15, 80, USERS).astype(float),
+            "name": np.array([f"n{u}" for u in range(USERS)], dtype=object),
+        },
+    )
+
+
+RATINGS = ratings_with_groups()
+EXACT = replace(settings_for("exact"), iterations=7)
+ORDERED = replace(settings_for("ordinal"), iterations=7)
+
+
+# Groups -------------------------------------------------------------------------------
+
+
+def test_texts_and_few_numbers_make_groups_and_many_numbers_ranges():
+    rng = np.random.default_rng(1)
+    groups = UserGroups.of(
+        {
+            "gender": np.array(["F", "M"] * 200, dtype=object),
+            "age": np.repeat([1.0, 18.0, 25.0, 35.0], 100),
+            "height": rng.normal(170, 10, 400),
+        }
+    )
+    assert groups.labels[:6] == ("gender F", "gender M", "age 1", "age 18", "age 25", "age 35")
+    assert len(groups) == 6 + RANGES
+    assert groups.labels[6].startswith("height up to ") and "above" in groups.labels[-1]
+    np.testing.assert_allclose(groups.shares[:6], [0.5, 0.5, 0.25, 0.25, 0.25, 0.25])
+    np.testing.assert_allclose(groups.shares[6:], 1 / RANGES, atol=0.01)
+
+
+def test_small_groups_and_names_make_none():
+    job = np.array(["writer"] * 60 + ["lawyer"] * (LEAST_USERS - 1) + ["none"] * 60, dtype=object)
+    names = np.array([f"n{i}" for i in range(len(job))], dtype=object)
+    same = np.full(len(job), 3.0)
+    groups = UserGroups.of({"job": job, "name": names, "same": same})
+    assert groups.labels == ("job none", "job writer")
+    # A lawyer is of no group, which is known: less than a share of each.
+    np.testing.assert_allclose(groups.covariates({"job": job[60:61]}, 1)[0], -groups.shares)
+    many = np.repeat([f"t{i:02d}" for i in range(MOST_GROUPS + 5)], LEAST_USERS).astype(object)
+    assert len(UserGroups.of({"town": many})) == MOST_GROUPS
+
+
+def test_no_attributes_make_no_groups():
+    assert len(UserGroups.of({})) == 0
+    assert len(UserGroups.of({"gender": np.array([None, ""], dtype=object)})) == 0
+    assert UserGroups.of({}).covariates({}, 3).shape == (3, 0)
+
+
+def test_covariates_add_up_to_nothing_and_the_unknown_is_nothing():
+    gender = np.array(["F", "M", "M", None] * 50, dtype=object)
+    age = np.tile([20.0, np.nan, 30.0, 20.0], 50)
+    groups = UserGroups.of({"gender": gender, "age": age})
+    x = groups.covariates({"gender": gender, "age": age}, 200)
+    np.testing.assert_allclose(x.sum(axis=0), 0, atol=1e-9)
+    assert not x[3, :2].any() and not x[1, 2:].any()
+    assert not groups.covariates({}, 5).any()
+    assert groups.of_user({"gender": gender, "age": age}, 3) == ["age 20"]
+
+
+def test_labels_give_the_same_covariates_as_attributes():
+    info = {"gender": np.array(["F", "M"] * 50, dtype=object), "age": np.repeat([20.0, 30.0], 50)}
+    groups = UserGroups.of(info)
+    x = groups.covariates(info, 100)
+    for user in (0, 1, 99):
+        np.testing.assert_allclose(groups.covariates_of(groups.of_user(info, user)), x[user])
+    assert not groups.covariates_of([]).any()
+    with pytest.raises(ConfigError, match="There is no group 'gender X'; the groups are gender F"):
+        groups.covariates_of(["gender X"])
+    with pytest.raises(ConfigError, match="both gender F and gender M"):
+        groups.covariates_of(["gender M", "gender F"])
+
+
+def test_a_number_can_be_looked_up_as_text_and_nonsense_is_unknown():
+    heights = np.random.default_rng(0).normal(170, 10, 400)
+    groups = UserGroups.of({"height": heights})
+    x = groups.covariates({"height": heights[:1]}, 1)
+    text = np.array([str(heights[0]), "tall", None], dtype=object)
+    found = groups.covariates({"height": text}, 3)
+    np.testing.assert_allclose(found[0], x[0])
+    assert not found[1:].any()
+
+
+def test_descriptions_go_round():
+    groups = UserGroups.of(RATINGS.user_info)
+    again = UserGroups.from_description(groups.describe(), groups.shares)
+    assert again.labels == groups.labels and again.choices == groups.choices
+    x = groups.covariates(RATINGS.user_info, USERS)
+    assert np.array_equal(again.covariates(RATINGS.user_info, USERS), x)
+    with pytest.raises(ConfigError, match="do not fit together"):
+        UserGroups.from_description(groups.describe(), groups.shares[1:])
+    with pytest.raises(ConfigError, match="do not fit together"):
+        UserGroups.from_description(groups.describe()[:1] * 2, np.tile(groups.shares[:2], 2))
+
+
+# Models -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("settings", [EXACT, ORDERED], ids=["exact", "ordinal"])
+@pytest.mark.parametrize("protocol", [weak_split, strong_split])
+def test_planted_groups_help(settings, protocol):
+    split = protocol(RATINGS, 0)
+    with_groups = fit(split, settings).scores()
+    without = fit(split, replace(settings, attributes=False)).scores()
+    assert with_groups.rmse < without.rmse - 0.01
+
+
+def test_coefficients_are_what_was_planted():
+    found = fit(no_split(RATINGS), replace(EXACT, iterations=30))
+    B, labels = found.state.gaussian.coefficients, found.groups.labels
+    assert labels[:2] == ("likes first", "likes second")
+    assert not any(label.startswith("name") for label in labels)
+    difference = B[:, 0] - B[:, 1]
+    half = ITEMS // 2
+    # 1.6 in the middle of the scale, less its ends' and the prior's share.
+    assert 0.5 < difference[:half].mean() < 1.6 and -1.6 < difference[half:].mean() < -0.5
+    assert np.abs(B[:, 2:]).mean() < 0.2
+
+
+def test_without_attributes_nothing_changes():
+    bare = replace(RATINGS, user_info={})
+    for settings in (EXACT, ORDERED):
+        plain = fit(weak_split(bare, 0), settings)
+        off = fit(weak_split(RATINGS, 0), replace(settings, attributes=False))
+        assert plain.state.gaussian.coefficients is None
+        assert np.array_equal(plain.predictions, off.predictions)
+        assert plain.model().groups is None and off.model().groups is None
+
+
+def test_only_exact_em_with_users_as_signals_knows_of_attributes():
+    columns = fit(weak_split(RATINGS, 0), replace(EXACT, signals="columns", iterations=5))
+    assert columns.state.gaussian.coefficients is None
+    paper = fit(weak_split(RATINGS, 0), FitSettings(iterations=3))
+    assert paper.state.gaussian.coefficients is None
+    with pytest.raises(ConfigError, match="belong to exact EM"):
+        FitSettings(attributes=False)
+    with pytest.raises(ConfigError, match="true or false"):
+        replace(EXACT, attributes="no")
+
+
+def tables(model) -> np.ndarray:
+    return np.vstack([block.values for block in completed_blocks(model)])
+
+
+@pytest.mark.parametrize("settings", [EXACT, ORDERED], ids=["exact", "ordinal"])
+def test_all_ways_to_predict_agree(settings, tmp_path):
+    split = weak_split(RATINGS, 0)
+    done = fit(split, settings)
+    model = done.model()
+    users, items = split.test_users, split.test_items
+    ids = (split.train.users.ids[users], split.train.items.ids[items])
+    # A fit refines opinions once an iteration, a model until they stay.
+    close = 1e-8 if settings is EXACT else 0.15
+    np.testing.assert_allclose(model.predict(*ids).values, done.predictions, atol=close)
+    table = tables(model)
+    expected = model.predict(*ids).values
+    np.testing.assert_allclose(table[users, items], expected, atol=1e-8)
+    user = int(users[0])
+    posterior = model.posterior_of(ids[0][0])
+    assert np.abs(posterior.prior_mean - model.gaussian.mean).max() > 0.1
+    if settings is EXACT:
+        unknown = np.setdiff1d(np.arange(ITEMS), posterior.observed)
+        np.testing.assert_allclose(posterior.mean[unknown], table[user, unknown], atol=1e-8)
+        np.testing.assert_allclose(spread(done).centre, done.predictions, atol=1e-8)
+    item = int(items[0])
+    shares = sum(part.share for part in model.explain(posterior, item))
+    assert posterior.prior_mean[item] + shares == pytest.approx(posterior.mean[item])
+    again = load_model(save_model(model, tmp_path / "m.npz"))
+    assert again.groups.labels == model.groups.labels
+    assert np.array_equal(again.predict(*ids).values, expected)
+    alone = load_model(save_model(model, tmp_path / "n.npz", with_ratings=False))
+    labels = model.groups.of_user(split.train.user_info, user)
+    folded = alone.posterior(
+        posterior.observed, posterior.values, alone.groups.covariates_of(labels)
+    )
+    np.testing.assert_allclose(folded.mean, posterior.mean, atol=1e-10)
+
+
+def test_a_new_user_of_whom_nothing_is_known_starts_from_the_mean():
+    model = fit(no_split(RATINGS), EXACT).model()
+    nobody = model.posterior([], [])
+    assert np.array_equal(nobody.mean, model.gaussian.mean)
+    first, second = (
+        model.posterior([], [], model.groups.covariates_of([f"likes {which}"])).mean
+        for which in ("first", "second")
+    )
+    half = ITEMS // 2
+    assert (first - second)[:half].mean() > 0.4 > -0.4 > (first - second)[half:].mean()
+
+
+def test_new_users_of_a_strong_split_bring_their_attributes():
+    split = strong_split(RATINGS, 0)
+    done = fit(split, EXACT)
+    model, shown = done.model(), split.shown
+    user, item = int(split.test_users[0]), int(split.test_items[0])
+    known = model.covariates_of(shown, user)
+    posterior = model.posterior(*shown.of_user(user), known)
+    assert posterior.mean[item] == pytest.approx(done.predictions[0])
+    assert np.abs(known).max() > 0
+
+
+@pytest.mark.parametrize("stop", [3, 5])
+def test_an_interrupted_fit_goes_on_to_the_same_digits(stop, tmp_path):
+    split = weak_split(RATINGS, 0)
+    whole = fit(split, ORDERED)
+    half = fit(split, ORDERED, on_iteration=lambda record: record.iteration == stop)
+    save_checkpoint(tmp_path, Checkpoint("key", 0, (), half.state))
+    loaded = load_checkpoint(tmp_path, "key")
+    more = Fit(split, ORDERED, start=loaded.state)
+    for _ in more.records():
+        pass
+    assert np.array_equal(more.predictions, whole.predictions)
+
+
+def test_a_state_with_other_groups_is_refused():
+    split = weak_split(RATINGS, 0)
+    state = fit(split, EXACT).state
+    with pytest.raises(StateError):
+        Fit(split, replace(EXACT, attributes=False), start=state)
+    fewer = replace(state.gaussian, coefficients=state.gaussian.coefficients[:, :-1])
+    with pytest.raises(StateError):
+        Fit(split, EXACT, start=replace(state, gaussian=fewer))
+
+
+def test_the_hash_of_the_data_knows_of_attributes_and_genres():
+    assert replace(RATINGS, user_info={}).sha256 != RATINGS.sha256
+    genres = replace(RATINGS.item_info, genres=(("Drama",),) * ITEMS)
+    assert replace(RATINGS, item_info=genres).sha256 != RATINGS.sha256
+    again = replace(RATINGS, user_info=dict(reversed(RATINGS.user_info.items())))
+    assert again.sha256 == RATINGS.sha256

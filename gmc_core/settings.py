@@ -22,18 +22,17 @@ MAX_COMPONENTS = 20
 
 # In stars; variances grow with the square of the scale. Chosen on ratings held out
 # inside training sets of MovieLens 1M and of the sample, see docs/beyond.md.
-EXACT_ITERATIONS = 11
-# A long and a short step of exact EM multiply the error by (1 - η)(2 - η) where a plain step
-# takes all of it away, which grows from here on.
-MOST_RELAXATION = 2.6
+EXACT_ITERATIONS = 10
+# Beyond, a step overshoots by more than the one after it takes back.
+MOST_RELAXATION = 8.0
 _MOST_STRENGTH = 300.0
 MODEL_DEFAULTS: dict[str, dict[str, Any]] = {
     "exact": {
         "epsilon": 0.0,
         "noise": 0.5,
         "prior_target": (0.15, 0.0, 0.2, 0.15),
-        "relaxation": 2.5,
-        "warm": 4,
+        "relaxation": 5.0,
+        "warm": 3,
     },
     "mixture": {"components": 2},
 }
@@ -87,8 +86,8 @@ class FitSettings:
     prior_target : what Σ is shrunk towards: variance that all items share (11ᵀ), that
         items of one genre share, that items rated by the same people share, and of each
         item alone (Id).
-    relaxation : 1 ≤ η ≤ 2.6; the first step of exact EM is plain, then steps are η and
-        max(1, η - 1) times as long in turn. At 2.5 half the iterations are enough.
+    relaxation : 1 ≤ η ≤ 8, the longest of every four steps of exact EM, see
+        :func:`gmc_core.exact.step_length`. At 5 a third of the iterations is enough.
     warm : iterations of the paper's recipe, without noise, before exact EM; 1 or more.
     components : K, Gaussians of a mixture.
     """
@@ -169,7 +168,7 @@ class FitSettings:
             raise ConfigError("The prior's target is four variances of at least 0.")
         if self.relaxation is not None and not 1 <= self.relaxation <= MOST_RELAXATION:
             raise ConfigError(
-                f"The relaxation must lie in 1 ≤ η ≤ {MOST_RELAXATION}, not {self.relaxation}."
+                f"The relaxation must lie in 1 ≤ η ≤ {MOST_RELAXATION:g}, not {self.relaxation}."
             )
         if self.warm is not None and not 1 <= self.warm <= MAX_ITERATIONS:
             raise ConfigError(f"The warm start takes 1..{MAX_ITERATIONS} iterations.")

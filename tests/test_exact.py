@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import dense_reference as dense
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from making import random_table, signals_of
 
 from gmc_core.em import EmState, initial_state, map_em
 from gmc_core.errors import ConfigError, NumericalError
-from gmc_core.exact import Prior, exact_em
+from gmc_core.exact import Prior, exact_em, step_length
 from gmc_core.linalg.threads import Team
 from gmc_core.noise import Noise
 from gmc_core.signals import Layout, Signals
@@ -119,7 +121,7 @@ def test_a_planted_gaussian_is_found_where_the_papers_m_step_underestimates_it()
 def test_relaxation_ends_at_the_same_place_in_fewer_iterations():
     signals = signals_of(*table())
     plain = steps(signals, iterations=500, prior=PRIOR)[-1]
-    quick = steps(signals, iterations=170, prior=PRIOR, relaxation=2.5)
+    quick = steps(signals, iterations=170, prior=PRIOR, relaxation=5.0)
     matrix = quick[-1].state.gaussian.covariance.matrix
     np.testing.assert_allclose(matrix, plain.state.gaussian.covariance.matrix, atol=0.02)
     slow = steps(signals, iterations=30, prior=PRIOR)[-1]
@@ -133,7 +135,7 @@ def test_a_relaxed_step_that_would_leave_the_cone_is_not_relaxed():
     values = 3 + 1e-3 * rng.normal(size=(30, 4))  # Σ must shrink a lot, and all is known
     signals = signals_of(values, np.ones(values.shape, bool))
     start = steps(signals, iterations=2, epsilon=1.0)[-1].state
-    for step in steps(signals, iterations=12, epsilon=0.0, relaxation=2.6, start=start):
+    for step in steps(signals, iterations=12, epsilon=0.0, relaxation=8.0, start=start):
         assert np.linalg.eigvalsh(step.state.gaussian.covariance.matrix)[0] > 0
 
 
@@ -239,12 +241,27 @@ def test_learning_needs_a_variance_to_begin_with():
         steps(signals_of(*table()), noise=0.0, learn_noise=True)
 
 
-def test_relaxed_steps_are_long_and_short_in_turn():
+def test_four_steps_reduce_the_error_as_far_as_four_can():
+    for longest in (1.0, 1.7, 5.0, 8.0):
+        lengths = np.array([step_length(longest, done) for done in range(8)])
+        assert np.array_equal(lengths[:4], lengths[4:])
+        assert lengths.max() == pytest.approx(longest) and lengths.min() >= 1
+        assert lengths.argmax() == 2 or longest == 1
+        # The least of all polynomials of degree 4 with p(0) = 1 on [a, 1] is Chebyshev's.
+        nodes = np.sort(1 / lengths[:4])
+        a = (nodes[0] - (1 - np.cos(np.pi / 8)) / 2) * 2 / (1 + np.cos(np.pi / 8))
+        x = np.linspace(a, 1, 1001)
+        left = np.abs(np.prod(1 - x[:, None] * lengths[:4], axis=1)).max()
+        if longest > 1:
+            best = 1 / np.polynomial.chebyshev.chebval((1 + a) / (1 - a), [0, 0, 0, 0, 1])
+            assert left == pytest.approx(best, rel=1e-6)
+
+
+def test_relaxed_steps_have_these_lengths():
     signals = signals_of(*table())
-    states = [step.state for step in steps(signals, iterations=6, prior=PRIOR, relaxation=2.5)]
-    for before, relaxed, length in zip(
-        states[:-1], states[1:], (1, 2.5, 1.5, 2.5, 1.5), strict=True
-    ):
+    states = [step.state for step in steps(signals, iterations=7, prior=PRIOR, relaxation=2.5)]
+    for done, (before, relaxed) in enumerate(itertools.pairwise(states)):
+        length = step_length(2.5, done)
         plain = steps(signals, iterations=before.iteration + 1, prior=PRIOR, start=before)[-1].state
         old, found, wanted = (
             state.gaussian.covariance.matrix for state in (before, relaxed, plain)

@@ -189,14 +189,14 @@ def add_experiment_arguments(
         "--relaxation",
         type=number,
         metavar="ETA",
-        help="length of every other step of exact EM, 1 up to 2.6 (default: 2.5)",
+        help="length of the longest of every four steps of exact EM, 1 up to 8 (default: 5)",
     )
     add(
         model,
         "--warm",
         type=whole,
         metavar="L",
-        help="iterations of the paper's recipe before exact EM (default: 4)",
+        help="iterations of the paper's recipe before exact EM (default: 3)",
     )
     add(
         model,

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import log_ndtr, ndtri
 
-from gmc_core.errors import ConfigError
+from gmc_core.errors import ConfigError, NumericalError
 
 Floats = npt.NDArray[np.float64]
 
@@ -121,9 +121,21 @@ class Opinions:
 
         noise : σ² > 0, the variance of an opinion around f, with which the weights were
             found.
+
+        Raises
+        ------
+        NumericalError
+            If an opinion is beyond all numbers, as under a Gaussian that is.
         """
-        f = values - noise * weights.astype(np.float64)
-        return truncated_mean(f, self._low, self._high, float(np.sqrt(noise)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            f = values - noise * weights.astype(np.float64)
+            found = truncated_mean(f, self._low, self._high, float(np.sqrt(noise)))
+        if not np.isfinite(found).all():
+            raise NumericalError(
+                "The opinions behind these ratings are not finite under this model; fit it again "
+                "with more noise."
+            )
+        return found
 
     def squares(self, values: Floats, weights: npt.NDArray[np.floating], noise: float) -> float:
         """Mean of E[(z - f̃)² | f̃, rating] over the ratings; parameters as of :meth:`refine`."""

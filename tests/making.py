@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
 from gmc_core.ratings import Ratings, RatingScale, Vocabulary
@@ -51,3 +53,30 @@ def estimates_of(signals: Signals, state) -> np.ndarray:
     rows = np.repeat(np.arange(signals.count), signals.sizes)
     weights[rows, signals.indices] = state.weights
     return state.gaussian.mean + weights @ covariance
+
+
+def movielens_folder(path: Path, users: int = 120, items: int = 30, seed: int = 0) -> Path:
+    """Ratings with titles and users in the layout of MovieLens 1M, of which the women like
+    the first half of the titles more and the men the second."""
+    rng = np.random.default_rng(seed)
+    woman = rng.random(users) < 0.4
+    liking = np.where(woman[:, None] == (np.arange(items) < items // 2)[None], 0.8, -0.8)
+    values = np.clip(np.round(3 + liking + rng.normal(size=liking.shape)), 1, 5).astype(int)
+    known = rng.random(values.shape) < 0.7
+    path.mkdir(parents=True, exist_ok=True)
+    (path / "ratings.dat").write_text(
+        "".join(
+            f"{u + 1}::{m + 1}::{values[u, m]}::0\n"
+            for u, m in zip(*np.nonzero(known), strict=True)
+        )
+    )
+    (path / "movies.dat").write_text(
+        "".join(f"{m + 1}::Title {m + 1} (19{70 + m % 30})::Drama\n" for m in range(items))
+    )
+    (path / "users.dat").write_text(
+        "".join(
+            f"{u + 1}::{'F' if woman[u] else 'M'}::{(18, 25, 35)[u % 3]}::{u % 2}::0{u:04d}\n"
+            for u in range(users)
+        )
+    )
+    return path

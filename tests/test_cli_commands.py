@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from making import movielens_folder
 from test_cli_fit import refused, run, write_ratings
 
 from gmc_core.cli import main, reproduce
@@ -226,11 +227,32 @@ def test_recommend_ambiguous_title_lists_choices(capsys, model):
         (["--rate", "title:=3"], "empty"),
         (["--user", "2", "--top", "0"], "--top"),
         (["--user", "2", "--rate", "id:1=4"], "not allowed"),
+        (["--user", "2", "--group", "gender F"], "--group is of a new user"),
+        (["--rate", "id:1=4", "--group", "gender F"], "knows of no groups"),
         ([], "required"),
     ],
 )
 def test_recommend_errors(capsys, model, argv, part):
     assert part in refused(capsys, "recommend", "--model", model, *argv)
+
+
+def test_recommend_to_somebody_of_a_group(capsys, tmp_path):
+    path, data = tmp_path / "m.npz", movielens_folder(tmp_path / "ml-1m")
+    code, _, _ = run(
+        capsys, "fit", "--data", data, "--model", "exact", "--iterations", 6, "--protocol", "none",
+        "--model-out", path, "--without-ratings",
+    )  # fmt: skip
+    assert code == 0
+    argv = ["recommend", "--model", path, "--rate", "id:3=4", "--top", "5"]
+    for group, liked in (("gender F", range(1, 16)), ("gender M", range(16, 31))):
+        _, out, _ = run(capsys, *argv, "--group", group, "--json", "-")
+        found = json.loads(out)["recommendations"]
+        assert {item["id"] for item in found} <= set(liked)
+        total = found[0]["mean"] + sum(part["share"] for part in found[0]["contributions"])
+        assert total == pytest.approx(found[0]["predicted"])
+    assert "the groups are gender F, gender M, age 18" in refused(capsys, *argv, "--group", "F")
+    both = [*argv, "--group", "gender F", "--group", "gender M"]
+    assert "Nobody is both" in refused(capsys, *both)
 
 
 def test_model_without_ratings_still_recommends(capsys, tmp_path):

@@ -235,6 +235,7 @@ def test_same_seed_same_result(capsys, data):
         ["--signals", "blocks", "--block", "7x4"],
         ["--noise", "0.2", "--objective"],
         ["--model", "ordinal", "--learn-noise", "--prior-target", "0.1,0,0.3,0.2"],
+        ["--model", "exact", "--no-attributes", "--relaxation", "3"],
         ["--dtype", "float32", "--threads", "1"],
         ["--iterations", "0"],
         ["--max-items", "10"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from gmc_core.errors import GmcError, ModelFileError
 from gmc_core.fit import fit
 from gmc_core.model import GaussianModel
 from gmc_core.model_file import FORMAT, FORMAT_VERSION, load_model, save_model
+from gmc_core.models import settings_for
 from gmc_core.pictures import Painter, picture_orders
 from gmc_core.settings import FitSettings
 from gmc_core.splits import no_split
@@ -32,6 +34,17 @@ from gmc_core.store.transfer import FORMATS
 def model() -> GaussianModel:
     values, known = random_table(20, 6, 0.5, seed=2)
     return fit(no_split(ratings_of(values, known)), FitSettings(iterations=2)).model()
+
+
+@pytest.fixture(scope="module")
+def knowing() -> GaussianModel:
+    """A model of opinions that knows groups of users: what the other one has not."""
+    values, known = random_table(60, 6, 0.5, seed=2)
+    info = {"gender": np.array(["F", "M"] * 30, dtype=object), "age": np.repeat([20.0, 30.0], 30)}
+    ratings = replace(ratings_of(values, known), user_info=info)
+    model = fit(no_split(ratings), replace(settings_for("ordinal"), iterations=5)).model()
+    assert model.groups is not None and model.ordinal is not None
+    return model
 
 
 def hostile_arrays(arrays: dict[str, np.ndarray], rng: random.Random) -> dict[str, np.ndarray]:
@@ -74,8 +87,9 @@ def use(model: GaussianModel) -> None:
     assert all(np.isfinite([item.predicted, item.sd]).all() for item in found)
 
 
-def test_model_files_load_as_they_were_or_are_refused(model, tmp_path):
-    path = save_model(model, tmp_path / "m.npz")
+@pytest.mark.parametrize("kind", ["model", "knowing"])
+def test_model_files_load_as_they_were_or_are_refused(kind, tmp_path, request):
+    path = save_model(request.getfixturevalue(kind), tmp_path / "m.npz")
     content = path.read_bytes()
     header, arrays = array_archive.read(path, FORMAT, FORMAT_VERSION)
     header = {key: value for key, value in header.items() if key != "arrays"}

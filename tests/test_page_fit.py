@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 
 import pytest
+from making import movielens_folder
 from stored_runs import DATA, charts, opened, small, stored, stored_sweep, texts, use_folders
 
-from explorer import fit_form, references, run_words, units
+from explorer import fit_form, references, run_words, sources, units
 from gmc_core.fit import IterationRecord
 from gmc_core.ratings import RatingScale
 from gmc_core.settings import FitSettings
@@ -111,6 +112,29 @@ def test_exact_em_has_a_prior_and_noise_to_learn(store, asked):
         at = opened("fit", **FEW) if model == "paper" else at
         at.segmented_control(key="model").set_value(model).run()
     assert at.toggle(key="noise_learned").value is False
+
+
+def test_what_is_known_of_users_can_be_left_out(store, tmp_path):
+    data = sources.register(movielens_folder(tmp_path / "ml-1m"))
+    at = opened("fit", data=data)
+    at.segmented_control(key="model").set_value("ordinal").run()
+    assert not at.exception
+    used = at.toggle(key="attributes")
+    assert used.value is True
+    assert "gender, age, occupation: μ + B x" in used.help and "zip" not in used.help
+    used.set_value(False).run()
+    at.button(key="start_fit").click().run()
+    assert not at.exception
+    (run,) = store.runs()
+    assert run.config.fit.attributes is False
+    assert "--no-attributes" in store.command(run.id)
+    recipe = opened("fit", data=data, attributes="false")
+    recipe.button(key="start_fit").click().run()
+    assert not recipe.exception  # which does not know of them
+    assert len(store.runs()) == 2
+    without = opened("fit", **FEW)
+    without.segmented_control(key="model").set_value("exact").run()
+    assert "attributes" not in [toggle.key for toggle in without.toggle]
 
 
 def test_learned_noise_is_shown(store):

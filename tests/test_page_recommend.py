@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import streamlit as st
 from computed_runs import computed, opened, small, texts
+from making import movielens_folder
 
 from explorer import one_user
-from explorer.figures.recommend import recommendations_json
+from explorer.figures.recommend import (
+    KNOWN,
+    contributions_figure,
+    describe_contributions,
+    recommendations_json,
+)
+from gmc_core.experiment import ExperimentConfig
 from gmc_core.model_file import load_model, save_model
+from gmc_core.models import settings_for
 from gmc_core.store import Store
 
 PAGE = "pages/recommend.py"
@@ -304,3 +313,77 @@ def test_what_if_text_keeps_changed_added_and_left_out_ratings(model):
     assert one_user.changed_by_text(model, "another", base, text) == base
     assert one_user.changes_to_text(model, "u;1", base, dict(base)) == ""
     assert one_user.changed_by_text(model, "u;1", base, "u%3B1;nonsense,:-,x:9") == base
+
+
+# What else is known of users ------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def knowing(tmp_path_factory):
+    """A home with runs that know of users' gender, age and occupation."""
+    folder = tmp_path_factory.mktemp("knowing")
+    data = str(movielens_folder(folder / "ml-1m"))
+    fit = replace(settings_for("exact"), iterations=6)
+    with Store(folder / "home") as store:
+        runs = {
+            protocol: computed(store, ExperimentConfig(data=data, protocol=protocol, fit=fit)).id
+            for protocol in ("weak", "strong")
+        }
+    return folder / "home", runs
+
+
+@pytest.fixture
+def known(knowing, monkeypatch):
+    monkeypatch.setenv("GMC_HOME", str(knowing[0]))
+    return knowing[1]
+
+
+def test_visitors_can_say_what_they_are_of(known):
+    at = opened(PAGE, run=known["weak"])
+    assert not at.exception
+    before = shown(at)
+    first = [row in range(1, 16) for row in before["Title"].str.split().str[1].astype(int)]
+    assert box(at, "Gender").value == "not given"
+    box(at, "Gender").select("F").run()
+    assert not at.exception
+    titles = shown(at)["Title"].str.split().str[1].astype(int)
+    assert (titles <= 15).all() and not all(first)
+    assert "what this user's groups like more or less" in texts(at)
+    box(at, "Gender").select("M").run()
+    assert (shown(at)["Title"].str.split().str[1].astype(int) > 15).all()
+    linked = opened(PAGE, run=known["weak"], about_gender="F")
+    assert list(shown(linked)["Title"].str.split().str[1].astype(int)) == list(titles)
+
+
+@pytest.mark.parametrize("protocol", ["weak", "strong"])
+def test_what_is_known_of_a_user_is_said_and_counts(known, protocol):
+    at = opened(PAGE, run=known[protocol], who=USER)
+    assert not at.exception
+    assert "Known besides: gender " in texts(at)
+    with Store() as store:
+        model = store.model(known[protocol])
+    assert model.groups is not None
+    assert "what this user's groups like more or less" in texts(at)
+
+
+def test_models_without_groups_do_not_ask(ids):
+    at = opened(PAGE, run=ids["weak"])
+    assert "Gender" not in [element.label for element in at.selectbox]
+    assert "what this user's groups" not in texts(at)
+
+
+def test_the_explanation_adds_up_with_what_else_is_known(known):
+    with Store() as store:
+        model = store.model(known["weak"])
+    posterior = model.posterior([3, 20], [5, 2], model.groups.covariates_of(["gender F"]))
+    found = model.recommend(posterior, 3)
+    told = json.loads(recommendations_json(model, posterior, found))["recommendations"]
+    for entry in told:
+        shares = sum(part["share"] for part in entry["shares"])
+        assert entry["before_any_rating"] + shares == pytest.approx(entry["prediction"])
+        assert entry["before_any_rating"] != pytest.approx(entry["mean_of_all_users"], abs=0.01)
+    item = found[0].item
+    figure = contributions_figure(model, posterior, item)
+    steps = figure.data[0].x
+    assert sum(steps[:-1]) == pytest.approx(steps[-1]) == pytest.approx(posterior.mean[item])
+    assert KNOWN in describe_contributions(model, posterior, item)

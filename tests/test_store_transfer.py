@@ -185,7 +185,7 @@ CONFIGS = [
     ExperimentConfig(data="", protocol="pair", train_file="/a b/train.csv", test_file="/t.csv"),
     ExperimentConfig(
         fit=FitSettings(model="exact", noise=0.7, prior_strength=20.0, relaxation=2.0, warm=2,
-                        prior_target=(0.1, 0.0, 0.3, 0.2), learn_noise=True),
+                        prior_target=(0.1, 0.0, 0.3, 0.2), learn_noise=True, attributes=False),
     ),
     ExperimentConfig(data="x.csv", reading={"user": "who", "item": "what", "header": True}),
 ]  # fmt: skip

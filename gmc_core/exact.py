@@ -35,17 +35,10 @@ from gmc_core.covariance import DenseCovariance
 from gmc_core.covariates import Regression
 from gmc_core.em import EmState, EmStep
 from gmc_core.errors import ConfigError, NumericalError
-from gmc_core.estep import (
-    Estimates,
-    check_solved,
-    e_step,
-    estimates_of,
-    read_only,
-    systems_of,
-)
+from gmc_core.estep import Estimates, e_step, estimates_of, read_only, systems_of
 from gmc_core.gaussian import Gaussian
-from gmc_core.linalg import posterior, products, solve
-from gmc_core.linalg.sweep import sweep_space
+from gmc_core.inverses import batches, invert, room_for
+from gmc_core.linalg import posterior, products
 from gmc_core.linalg.threads import Team, spans
 from gmc_core.mstep import choose_form, finish, m_step, sandwich
 from gmc_core.noise import SCALAR, Noise
@@ -53,13 +46,6 @@ from gmc_core.ordinal import Opinions
 from gmc_core.signals import Signals
 
 FloatArray = npt.NDArray[np.floating]
-
-# Flops in one piece of work, as in the plain E-step: about 20 ms.
-_PIECE = 5e8
-
-# Numbers in the workspace of the inverses, at least: 8 MB. Many small signals would
-# otherwise go in batches of one or two, each with the overhead of a team's run.
-_ROOM = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,35 +236,14 @@ def exact_e_step(
     systems = systems_of(signals, signals.values, gaussian, noise)
     sums = np.zeros_like(covariance.matrix)
     scale = dtype.type(1 / max(signals.count, 1))
-    order = signals.heavy_first
-    squares = signals.sizes[order] ** 2
-    largest = int(signals.sizes.max(initial=0))
-    room = max(signals.dimension**2, int(squares.max(initial=0)), _ROOM)
-    inverses = np.empty(min(room, int(squares.sum())), dtype)
-    start = 0
-    while start < len(order):
-        stop = start + int(np.searchsorted(np.cumsum(squares[start:]), room, side="right"))
-        batch = order[start:stop]
-        places = np.concatenate([[0], np.cumsum(squares[start:stop])[:-1]])
-
-        def some(piece, space, batch=batch, places=places):  # type: ignore[no-untyped-def]
-            of = slice(*piece)
-            failed = posterior.invert(batch[of], places[of], systems, matrix, *space, inverses)
-            check_solved(failed, signals, dtype)
+    inverses = np.empty(room_for(signals), dtype)
+    for batch in batches(signals):
+        places = invert(batch, signals, systems, matrix, inverses, team)
 
         def rows(span: tuple[int, int], _: None, batch=batch, places=places) -> None:  # type: ignore[no-untyped-def]
             posterior.add_rows(*span, batch, places, systems, inverses, scale, sums)
 
-        cost = np.cumsum(signals.sizes[batch].astype(np.float64) ** 3)
-        cuts = np.searchsorted(cost, np.arange(_PIECE, cost[-1], _PIECE)) + 1
-        edges = np.unique(np.concatenate([[0], cuts, [len(batch)]]))
-        team.run(
-            some,
-            list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)),
-            lambda: (solve.scratch(0, dtype), sweep_space(largest, dtype)),
-        )
         team.run(rows, spans(len(sums), 64)[::-1], lambda: None)
-        start = stop
     return estimates_of(systems), sums
 
 

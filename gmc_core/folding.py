@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 
+from gmc_core.covariance import DenseCovariance
 from gmc_core.errors import NumericalError
-from gmc_core.estep import e_step, solve_systems
+from gmc_core.estep import e_step, read_only, systems_of
 from gmc_core.gaussian import Gaussian
-from gmc_core.linalg.threads import Team
+from gmc_core.inverses import batches, invert, room_for
+from gmc_core.linalg import posterior
+from gmc_core.linalg.threads import Team, spans
 from gmc_core.noise import Noise
 from gmc_core.ordinal import Opinions, OrdinalScale
 from gmc_core.signals import Signals
@@ -26,7 +31,7 @@ def fold_in(
     team: Team,
     ordinal: OrdinalScale | None = None,
 ) -> npt.NDArray[np.floating]:
-    """(nnz,) the weights a_i of ``signals``: one E-step, or some for ordered ratings.
+    """(nnz,) the weights a_i of ``signals``: one E-step, or some rounds for ordered ratings.
 
     Raises
     ------
@@ -35,14 +40,30 @@ def fold_in(
     """
     if ordinal is None:
         return e_step(signals, gaussian, noise, team).weights
-    variance = float(noise.array[0, 0])
-    opinions = Opinions(ordinal, signals.values)
-    values = opinions.first_guess
-    weights: npt.NDArray[np.floating] = np.zeros(0)
-    for step in range(ROUNDS):
-        if step:
-            values = opinions.refine(values, weights, variance)
-        weights = solve_systems(signals, values, gaussian, noise, team).weights
+    covariance, variance = gaussian.covariance, float(noise.array[0, 0])
+    if not isinstance(covariance, DenseCovariance):  # before the first iteration
+        guess = replace(signals, values=ordinal.first_guess(signals.values))
+        return e_step(guess, gaussian, noise, team).weights
+    matrix = read_only(covariance.matrix)
+    weights = np.zeros(len(signals.values), covariance.dtype)
+    inverses = np.empty(room_for(signals), covariance.dtype)
+    for batch in batches(signals):
+        own = signals.take(batch)
+        opinions = Opinions(ordinal, own.values)
+        values = opinions.first_guess
+        systems = systems_of(own, values, gaussian, noise)
+        everyone = np.arange(own.count)
+        # The systems stay the same from round to round, so they are inverted once.
+        places = invert(everyone, own, systems, matrix, inverses, team)
+        for _ in range(ROUNDS - 1):
+            values = opinions.refine(values, systems.weights, variance)
+            systems = systems_of(own, values, gaussian, noise)
+
+            def some(span: tuple[int, int], _: None, of=(everyone, places, systems)) -> None:  # type: ignore[no-untyped-def]
+                posterior.apply(*span, *of, inverses)
+
+            team.run(some, spans(own.count, 64), lambda: None)
+        weights[signals.entries(batch)] = systems.weights
     return weights
 
 

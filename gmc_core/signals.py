@@ -165,14 +165,20 @@ class Signals:
         starts = np.repeat(self.indptr[:-1].astype(position), self.sizes)[entries]
         return frozen(pointers), frozen(entries), frozen(starts)
 
+    def entries(self, signals: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
+        """Positions, among all observations, of those of these signals in this order."""
+        sizes = self.sizes[signals]
+        ends = np.cumsum(sizes)
+        total = int(ends[-1]) if len(ends) else 0
+        return np.repeat(self.indptr[signals] - (ends - sizes), sizes) + np.arange(total)
+
     def take(self, signals: npt.NDArray[np.integer]) -> Signals:
         """Only the signals at these positions, in this order.
 
         The result keeps the layout's coordinates, but its signals are no longer
         those of ``layout.locate``.
         """
-        sizes = self.sizes[signals]
-        indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        where = np.repeat(self.indptr[signals] - indptr[:-1], sizes) + np.arange(indptr[-1])
+        indptr = np.concatenate([[0], np.cumsum(self.sizes[signals])]).astype(np.int64)
+        where = self.entries(signals)
         own = None if self.covariates is None else self.covariates[signals]
         return Signals(self.layout, indptr, self.indices[where], self.values[where], own)

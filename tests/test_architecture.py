@@ -74,9 +74,10 @@ ALLOWED = {
     "attributes": {"errors", "ratings", "readers", "signals"},
     "estep": {"errors", "linalg", "covariance", "covariates", "gaussian", "noise", "signals"},
     "mstep": {"errors", "linalg", "covariance", "gaussian", "signals", "estep"},
+    "inverses": {"estep", "linalg", "signals"},
     "exact": {
         "errors", "linalg", "covariance", "covariates", "gaussian", "noise", "signals", "estep",
-        "mstep", "em", "ordinal",
+        "mstep", "em", "inverses", "ordinal",
     },
     "ordinal": {"errors"},
     "em": {

@@ -6,12 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from making import ratings_of
+from making import random_table, ratings_of
 from scipy import stats
 
+from gmc_core import inverses
 from gmc_core.completion import completed_blocks
 from gmc_core.errors import ConfigError
+from gmc_core.estep import solve_systems
 from gmc_core.fit import Fit
+from gmc_core.folding import ROUNDS, fold_in
+from gmc_core.linalg.threads import Team
 from gmc_core.model_file import load_model, save_model
 from gmc_core.models import MODELS, settings_for
 from gmc_core.ordinal import Opinions, OrdinalScale, truncated_mean, truncated_square
@@ -241,3 +245,25 @@ def test_every_named_model_fits_other_scales(name):
 def test_settings_without_meaning_are_refused(changes, message):
     with pytest.raises(ConfigError, match=message):
         FitSettings(**changes)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_folding_in_is_rounds_of_solving_and_refining(dtype, monkeypatch):
+    values, known = random_table(150, 40, 0.4, 3)
+    fit = Fit(
+        weak_split(ratings_of(values, known), 0), replace(settings_for("ordinal"), dtype=dtype)
+    )
+    for _ in fit.records():
+        pass
+    monkeypatch.setattr(inverses, "_ROOM", 1)  # several batches
+    gaussian, team = fit.state.gaussian, Team(2)
+    signals = fit.signals.take(np.arange(fit.signals.count)[::-1])
+    assert len(list(inverses.batches(signals))) > 3
+    found = fold_in(signals, gaussian, fit.noise, team, fit.ordinal)
+    opinions = Opinions(fit.ordinal, signals.values)
+    filled = opinions.first_guess
+    weights = solve_systems(signals, filled, gaussian, fit.noise, team).weights
+    for _ in range(ROUNDS - 1):
+        filled = opinions.refine(filled, weights, 0.5)
+        weights = solve_systems(signals, filled, gaussian, fit.noise, team).weights
+    np.testing.assert_allclose(found, weights, atol=1e-9 if dtype == "float64" else 2e-4)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from making import STARS, random_table, ratings_of
+from making import STARS, movielens_folder, random_table, ratings_of
 
 from gmc_core.auto import choose
 from gmc_core.baselines import fit_biases
@@ -35,6 +35,7 @@ from gmc_core.experiment import ExperimentConfig, make_split, prepare
 from gmc_core.linalg.threads import Cancelled, Team
 from gmc_core.metrics import score
 from gmc_core.ratings import Ratings, RatingScale
+from gmc_core.readers import load
 from gmc_core.settings import FitSettings
 from gmc_core.splits import Split, pair_split, strong_split, weak_split
 
@@ -351,6 +352,18 @@ def test_a_package_never_gets_the_held_out_ratings():
         assert len(arrays["train_values"]) == len(split.train) + len(split.shown or [])
         pairs = set(zip(arrays["train_users"], arrays["train_items"], strict=True))
         assert not pairs & set(zip(arrays["test_users"], arrays["test_items"], strict=True))
+
+
+def test_a_package_can_be_given_the_users_groups(tmp_path):
+    ratings = load(movielens_folder(tmp_path / "ml-1m")).ratings
+    for split in (weak_split(ratings, 0), strong_split(ratings, 0)):
+        arrays = plain_arrays(split)
+        everyone = [split.train, *([] if split.shown is None else [split.shown])]
+        women = np.concatenate([part.user_info["gender"] == "F" for part in everyone])
+        assert np.array_equal(arrays["user_groups"][:, 0] == 1, women)
+        assert set(np.unique(arrays["user_groups"])) == {0.0, 1.0}
+        assert len(arrays["user_groups"]) > arrays["test_users"].max()
+    assert plain_arrays(splits()[0])["user_groups"].shape[1] == 0
 
 
 def test_a_package_that_fails_is_told(python_with):

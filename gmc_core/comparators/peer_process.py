@@ -4,7 +4,8 @@
     peers/bin/python peer_process.py --list
 
 Imports nothing of this project. ``split.npz`` holds users, items and values of the known
-ratings and users and items of the held-out ones, as positions, and the rating scale.
+ratings and users and items of the held-out ones, as positions, the rating scale, and which
+groups the users are of by their attributes.
 Every package runs with its recommended or tuned settings; predictions are raw.
 """
 
@@ -18,6 +19,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -60,12 +62,18 @@ def surprise_svdpp(split: Split) -> Fitted:
 
 
 class _Features:
-    """myFM's inputs of a split: one-hot users and items, and with them who rated what."""
+    """myFM's inputs of a split: one-hot users and items, and with them who rated what.
 
-    def __init__(self, split: Split) -> None:
+    attributes : whether users bring the groups that they are of.
+    """
+
+    def __init__(self, split: Split, attributes: bool = False) -> None:
         from scipy import sparse
 
         self.sparse = sparse
+        self.members = split["user_groups"] if attributes else None
+        if attributes and not self.members.shape[1]:
+            raise SystemExit("These data say nothing of the users besides their ratings.")
         self.users = int(max(split["train_users"].max(), split["test_users"].max())) + 1
         self.items = int(max(split["train_items"].max(), split["test_items"].max())) + 1
         self.rated = sparse.csr_matrix(
@@ -86,26 +94,30 @@ class _Features:
         )
 
     def implicit(self, users: np.ndarray, items: np.ndarray) -> list:
-        """Relation blocks: a user's one-hot and rated items, an item's one-hot and raters.
+        """Relation blocks: a user's one-hot, rated items and groups, an item's one-hot and raters.
 
         SVD++ in both directions; a list of n has entries 1/√n.
         """
         import myfm
 
-        def block(matrix, count: int):
+        def block(matrix, count: int, more=()):
             scale = 1 / np.sqrt(np.maximum(np.asarray(matrix.sum(axis=1)).ravel(), 1))
             lists = self.sparse.diags(scale) @ matrix
-            return self.sparse.hstack([self.sparse.identity(count), lists], format="csr")
+            return self.sparse.hstack([self.sparse.identity(count), lists, *more], format="csr")
 
+        groups = []
+        if self.members is not None:
+            groups.append(self.sparse.csr_matrix(self.members[: self.users]))
         return [
-            myfm.RelationBlock(users, block(self.rated, self.users)),
+            myfm.RelationBlock(users, block(self.rated, self.users, groups)),
             myfm.RelationBlock(items, block(self.rated.T.tocsr(), self.items)),
         ]
 
     @property
     def groups(self) -> list[int]:
         """Columns of each group of implicit features, which share a prior."""
-        return [self.users, self.items, self.items, self.users]
+        own = [] if self.members is None else [self.members.shape[1]]
+        return [self.users, self.items, *own, self.items, self.users]
 
 
 SAMPLES = {"n_iter": 300, "n_kept_samples": 300}
@@ -126,11 +138,11 @@ def myfm_mf(split: Split) -> Fitted:
     return lambda: model.predict(features.plain(split["test_users"], split["test_items"]))
 
 
-def myfm_svdpp(split: Split) -> Fitted:
+def myfm_svdpp(split: Split, attributes: bool = False) -> Fitted:
     """The same with implicit features of users and items (SVD++ both ways)."""
     import myfm
 
-    features = _Features(split)
+    features = _Features(split, attributes)
     model = myfm.MyFMRegressor(rank=10, random_seed=SEED)
     model.fit(
         None,
@@ -142,7 +154,7 @@ def myfm_svdpp(split: Split) -> Fitted:
     return lambda: model.predict(None, features.implicit(split["test_users"], split["test_items"]))
 
 
-def myfm_probit(split: Split) -> Fitted:
+def myfm_probit(split: Split, attributes: bool = False) -> Fitted:
     """An ordered probit over those features with learned cut points; posterior median.
 
     The prediction is the smallest rating whose probability, with that of all smaller
@@ -150,7 +162,7 @@ def myfm_probit(split: Split) -> Fitted:
     """
     import myfm
 
-    features = _Features(split)
+    features = _Features(split, attributes)
     levels, codes = np.unique(split["train_values"], return_inverse=True)
     if len(levels) > MOST_LEVELS:
         raise SystemExit("An ordered probit needs ratings of a few levels.")
@@ -229,6 +241,8 @@ PEERS: dict[str, tuple[str, Callable[[Split], Fitted]]] = {
     "myfm-mf": ("myfm", myfm_mf),
     "myfm-svdpp": ("myfm", myfm_svdpp),
     "myfm-probit": ("myfm", myfm_probit),
+    "myfm-svdpp-attributes": ("myfm", partial(myfm_svdpp, attributes=True)),
+    "myfm-probit-attributes": ("myfm", partial(myfm_probit, attributes=True)),
 }
 
 

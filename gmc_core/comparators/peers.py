@@ -20,6 +20,7 @@ from typing import IO
 import numpy as np
 import numpy.typing as npt
 
+from gmc_core.attributes import UserGroups
 from gmc_core.comparators.measure import Outcome
 from gmc_core.errors import ConfigError, GmcError
 from gmc_core.linalg.threads import Team
@@ -39,6 +40,8 @@ PEER_LABELS = {
     "myfm-mf": "myFM MF",
     "myfm-svdpp": "myFM SVD++ both ways",
     "myfm-probit": "myFM ordered probit, median",
+    "myfm-svdpp-attributes": "myFM SVD++ both ways, users' attributes",
+    "myfm-probit-attributes": "myFM ordered probit, median, users' attributes",
 }
 
 
@@ -112,6 +115,12 @@ def plain_arrays(split: Split) -> dict[str, npt.NDArray]:
     The novel users of a strong split come after the training users.
     """
     train, shown = split.train, split.shown
+    groups = UserGroups.of(train.user_info)
+    members = [
+        np.nan_to_num(groups.members(part.user_info, part.n_users))
+        for part in (train, shown)
+        if part is not None
+    ]
     arrays: dict[str, npt.NDArray] = {
         "train_users": train.rows,
         "train_items": train.indices,
@@ -120,12 +129,14 @@ def plain_arrays(split: Split) -> dict[str, npt.NDArray]:
         "test_items": split.test_items,
         "low": np.asarray(train.scale.low),
         "high": np.asarray(train.scale.high),
+        "user_groups": members[0],
     }
     if shown is not None:
         arrays["train_users"] = np.concatenate([train.rows, shown.rows + train.n_users])
         arrays["train_items"] = np.concatenate([train.indices, shown.indices])
         arrays["train_values"] = np.concatenate([train.values, shown.values])
         arrays["test_users"] = split.test_users + train.n_users
+        arrays["user_groups"] = np.vstack(members)
     return arrays
 
 

@@ -195,9 +195,10 @@ def _row(model: GaussianModel, posterior: Posterior) -> pd.DataFrame:
     return figures.completed_row(model, posterior)
 
 
-def sentence(name: str, count: int) -> str:
-    """Whose list it is."""
+def sentence(name: str, count: int, known: bool = False) -> str:
+    """Whose list it is; known : whether anything is known besides the ratings."""
     if count == 0:
-        return "Best titles for the average user; rate a few and the list becomes yours."
+        who = "somebody of your groups" if known else "the average user"
+        return f"Best titles for {who}; rate a few and the list becomes yours."
     ratings = "rating" if count == 1 else "ratings"
     return f"Best unrated titles for {escape(name)}, from {count:,} {ratings}."

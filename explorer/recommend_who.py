@@ -53,11 +53,15 @@ def own_ratings(run: Run, model: GaussianModel) -> str:
     return name
 
 
-def own_rows(name: str, model: GaussianModel) -> None:
-    """The titles on the visitor's list."""
+def own_rows(name: str, model: GaussianModel, known: bool) -> None:
+    """The titles on the visitor's list.
+
+    known : whether they said what groups they are of.
+    """
     items = list(listed(name))
     if not items:
-        fact("Nothing rated yet: what you see is the prediction for the average user.")
+        who = "average user of these groups" if known else "average user"
+        fact(f"Nothing rated yet: what you see is the prediction for the {who}.")
         return
     with st.container(height="content" if len(items) <= 8 else 420, border=False):
         for item in items:
@@ -69,7 +73,9 @@ def about_you(model: GaussianModel) -> Floats | None:
     """What the visitor says of themselves, where the model's mean depends on it."""
     if model.groups is None:
         return None
-    with st.expander("About you, if you like", icon=":material/badge:"):
+    keys = [f"about_{name}" for name in model.groups.choices]
+    told = any(key in st.query_params for key in keys)
+    with st.expander("About you, if you like", icon=":material/badge:", expanded=told):
         chosen = [_group_box(name, own) for name, own in model.groups.choices.items()]
     given = [label for label in chosen if label != NOT_GIVEN]
     return model.groups.covariates_of(given) if given else None

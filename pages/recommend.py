@@ -40,8 +40,9 @@ def yourself(run: Run, model: GaussianModel) -> None:
     with left:
         name = recommend_who.own_ratings(run, model)
         ratings = rated(name)
-        posterior = fold_in(run, model, ratings, recommend_who.about_you(model))
-        recommend_who.own_rows(name, model)
+        known = recommend_who.about_you(model)
+        posterior = fold_in(run, model, ratings, known)
+        recommend_who.own_rows(name, model, known is not None)
         popular = covariance_data.by_popularity(covariance_data.key_of(run.id), model)
         candidates = [item for item in popular[:CANDIDATES] if item not in listed(name)]
         suggested = model.most_informative(posterior, candidates, SUGGESTED)
@@ -49,7 +50,7 @@ def yourself(run: Run, model: GaussianModel) -> None:
     with right:
         top, least, genres = recommend_views.filters(model)
         found = select(model, posterior, top, min_ratings=least, genres=genres)
-        st.markdown(recommend_views.sentence("you", len(ratings)))
+        st.markdown(recommend_views.sentence("you", len(ratings), known is not None))
         recommend_views.recommendations(model, posterior, found, least)
         recommend_views.files(model, posterior, found, "you")
 
@@ -62,8 +63,8 @@ def user_of_data(run: Run, model: GaussianModel) -> None:
         if picked is None:
             return
         people, user = picked
-        ratings, changed = recommend_who.edited_ratings(run, model, people, user)
         known = recommend_who.about_user(model, people, user)
+        ratings, changed = recommend_who.edited_ratings(run, model, people, user)
         posterior = fold_in(run, model, ratings, known)
     with right:
         who = str(people.ratings.users.ids[user])

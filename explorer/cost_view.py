@@ -8,6 +8,7 @@ import streamlit as st
 
 from explorer import context, sources
 from explorer.units import bytes_text, whole_duration
+from gmc_core.attributes import UserGroups
 from gmc_core.cost import Cost, check_memory, estimate, gemm_rate, memory_limit
 from gmc_core.errors import ResourceError
 from gmc_core.settings import FitSettings
@@ -30,7 +31,7 @@ def cost_of(settings: FitSettings) -> Cost:
         chosen.protocol,
         chosen.seed,
     )
-    sizes, dimension = _sizes(key, settings.signals, settings.block)
+    sizes, dimension, groups = _sizes(key, settings.signals, settings.block)
     return estimate(
         sizes,
         dimension,
@@ -38,14 +39,18 @@ def cost_of(settings: FitSettings) -> Cost:
         objective=settings.objective,
         exact=settings.is_exact,
         components=settings.components or 1,
+        ordinal=settings.model == "ordinal",
+        covariates=groups if settings.uses_attributes else 0,
     )
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
-def _sizes(key: tuple[Any, ...], kind: Any, block: tuple[int, int]) -> tuple[Any, int]:
+def _sizes(key: tuple[Any, ...], kind: Any, block: tuple[int, int]) -> tuple[Any, int, int]:
+    """The N_i, N, and the number of groups of users."""
     train = context.split().train
     layout = Layout(kind, train.n_users, train.n_items, block)
-    return Signals.of(train, layout).sizes, layout.dimension
+    groups = len(UserGroups.of(train.user_info))
+    return Signals.of(train, layout).sizes, layout.dimension, groups
 
 
 def fit_seconds(cost: Cost, settings: FitSettings) -> float:

@@ -73,12 +73,16 @@ def estimate(
     objective: bool = False,
     exact: bool = False,
     components: int = 1,
+    ordinal: bool = False,
+    covariates: int = 0,
 ) -> Cost:
     """The cost of a fit to signals of ``sizes`` (the N_i) in ``dimension`` coordinates.
 
     exact : of exact EM, whose E-step inverts (three times the flops of a solve), and
         whose M-step is the congruence; its few warm iterations cost less.
     components : K Gaussians of a mixture; all of it K times, and their common Σ.
+    ordinal : of ordered ratings, with old and new opinions and their bounds.
+    covariates : G of each signal, which shift the observations.
     """
     if exact:
         form = "congruence"
@@ -119,6 +123,8 @@ def estimate(
     # The weights of two iterations or of one, and the order of the entries by coordinate.
     lets_go = not exact and components == 1 and has_large_weights(int(ratings), dimension)
     signals = int(ratings) * ((1 if lets_go else 2) * item * components + 8)
+    signals += int(ratings) * 8 * (4 * ordinal + 2 * (covariates > 0))
+    signals += (count + 3 * dimension) * covariates * 8
     return Cost(
         signals=count,
         dimension=dimension,

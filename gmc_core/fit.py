@@ -150,7 +150,7 @@ class Fit:
             )
         self.signals = Signals.of(train, layout)
         self.groups: UserGroups | None = None
-        if self.settings.is_exact and self.settings.attributes and layout.kind == "rows":
+        if self.settings.uses_attributes:
             self.groups = UserGroups.of(train.user_info)
             self.signals = self.groups.on(self.signals, train)
         self.cost: Cost = estimate(
@@ -161,6 +161,8 @@ class Fit:
             objective=self.settings.objective,
             exact=self.settings.is_exact,
             components=self._components,
+            ordinal=self.settings.model == "ordinal",
+            covariates=0 if self.groups is None else len(self.groups),
         )
         check_memory(self.cost, memory_limit)
         noise = self.settings.noise

@@ -13,6 +13,7 @@ z̄ - σ² a.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +28,8 @@ MAX_VALUES = 50
 # Half of the distance between neighbouring values, less a rounding error: inside it a
 # number is projected to the value it is near.
 _NEAR = 0.499
+# Ratings whose opinions are computed at once.
+_PART = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,9 +130,11 @@ class Opinions:
         NumericalError
             If an opinion is beyond all numbers, as under a Gaussian that is.
         """
+        found = np.empty(len(values))
         with np.errstate(over="ignore", invalid="ignore"):
-            f = values - noise * weights.astype(np.float64)
-            found = truncated_mean(f, self._low, self._high, float(np.sqrt(noise)))
+            for of in self._parts():
+                f = values[of] - noise * weights[of].astype(np.float64)
+                found[of] = truncated_mean(f, self._low[of], self._high[of], float(np.sqrt(noise)))
         if not np.isfinite(found).all():
             raise NumericalError(
                 "The opinions behind these ratings are not finite under this model; fit it again "
@@ -139,8 +144,17 @@ class Opinions:
 
     def squares(self, values: Floats, weights: npt.NDArray[np.floating], noise: float) -> float:
         """Mean of E[(z - f̃)² | f̃, rating] over the ratings; parameters as of :meth:`refine`."""
-        f = values - noise * weights.astype(np.float64)
-        return float(truncated_square(f, self._low, self._high, float(np.sqrt(noise))).mean())
+        total = 0.0
+        for of in self._parts():
+            f = values[of] - noise * weights[of].astype(np.float64)
+            sd = float(np.sqrt(noise))
+            total += float(truncated_square(f, self._low[of], self._high[of], sd).sum())
+        return total / len(values)
+
+    def _parts(self) -> Iterator[slice]:
+        """The ratings in parts: a truncated mean needs a dozen arrays of their number."""
+        for start in range(0, len(self._low), _PART):
+            yield slice(start, start + _PART)
 
 
 def _edges(

@@ -138,6 +138,11 @@ class FitSettings:
         """Whether the M-step keeps the posterior covariance."""
         return self.model in ("exact", "ordinal")
 
+    @property
+    def uses_attributes(self) -> bool:
+        """Whether the mean depends on users' attributes, where these make groups."""
+        return self.is_exact and self.attributes and self.signals == "rows"
+
     def _check_model(self) -> None:
         if self.model not in MODEL_KINDS:
             raise ConfigError(f"The model is {', '.join(MODEL_KINDS)}, not {self.model!r}.")

@@ -292,6 +292,11 @@ def test_memory_counts_both_covariances_of_an_iteration():
     more = estimate(few, 700, "float32", form="product", threads=1, objective=True)
     assert more.memory_bytes >= 2 * 700**2 * 4 + 700**2 * 8
     assert estimate(few, 2000, form="congruence", threads=1).memory_bytes >= 3 * 2000**2 * 8
+    exact = estimate(few, 700, exact=True, threads=1)
+    ordered = estimate(few, 700, exact=True, threads=1, ordinal=True, covariates=5)
+    # Opinions, new ones and their bounds; B x and what it leaves; X, B, ΔB and its rooted form.
+    extra = 6 * few.sum() * 8 + (len(few) + 3 * 700) * 5 * 8
+    assert ordered.memory_bytes - exact.memory_bytes == extra
 
 
 def test_a_test_file_needs_the_pair_protocol():

@@ -11,6 +11,7 @@ from typing import Any
 
 import streamlit as st
 
+from explorer.components import escape
 from gmc_core.attributes import LEAST_USERS, UserGroups
 from gmc_core.models import MODELS, settings_for
 from gmc_core.ratings import Ratings, RatingScale
@@ -134,8 +135,8 @@ def _attributes(ratings: Ratings) -> dict[str, bool]:
         return {}
     used = st.toggle(
         "Use what is known of the users", True, key="attributes", bind="query-params",
-        help=f"The mean depends on the users' {', '.join(names)}: μ + B x. Groups of fewer than "
-        f"{LEAST_USERS} users are left out. Users must be the signals.",
+        help=f"The mean depends on the users' {escape(', '.join(names))}: μ + B x. Groups of "
+        f"fewer than {LEAST_USERS} users are left out. Users must be the signals.",
     )  # fmt: skip
     return {"attributes": bool(used)}
 

@@ -109,7 +109,7 @@ def _explanation(
     known = figures.known_share(model, posterior, item) is not None
     fact(
         "The prediction is the mean over all users"
-        + (", what this user's groups like more or less," if known else "")
+        + (", plus what this user's groups like more or less," if known else "")
         + " plus one share for each rated title, exactly. Orange raises it, blue lowers it. A "
         "share depends on all ratings together: two titles that say the same divide it between "
         "them."
@@ -198,7 +198,9 @@ def _row(model: GaussianModel, posterior: Posterior) -> pd.DataFrame:
 def sentence(name: str, count: int, known: bool = False) -> str:
     """Whose list it is; known : whether anything is known besides the ratings."""
     if count == 0:
-        who = "somebody of your groups" if known else "the average user"
+        who = "the average user of these groups" if known else "the average user"
+        if name != "you":
+            return f"Best titles for {who}: none of this user's ratings is used."
         return f"Best titles for {who}; rate a few and the list becomes yours."
     ratings = "rating" if count == 1 else "ratings"
     return f"Best unrated titles for {escape(name)}, from {count:,} {ratings}."

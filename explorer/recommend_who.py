@@ -25,7 +25,7 @@ from explorer.recommend_data import novel_people, trained_people
 from gmc_core.model import GaussianModel, Posterior
 from gmc_core.store import Run
 
-NOT_GIVEN = "not given"
+NOT_GIVEN = "(not given)"
 MAX_PICKED = 5_000  # users in the box; the filter narrows down to any
 
 
@@ -73,9 +73,11 @@ def about_you(model: GaussianModel) -> Floats | None:
     """What the visitor says of themselves, where the model's mean depends on it."""
     if model.groups is None:
         return None
-    keys = [f"about_{name}" for name in model.groups.choices]
-    told = any(key in st.query_params for key in keys)
-    with st.expander("About you, if you like", icon=":material/badge:", expanded=told):
+    # Open where a link tells something, and from then on: not shut by the last answer's going.
+    if any(f"about_{name}" in st.query_params for name in model.groups.choices):
+        st.session_state["about_open"] = True
+    opened = bool(st.session_state.get("about_open"))
+    with st.expander("About you, if you like", icon=":material/badge:", expanded=opened):
         chosen = [_group_box(name, own) for name, own in model.groups.choices.items()]
     given = [label for label in chosen if label != NOT_GIVEN]
     return model.groups.covariates_of(given) if given else None
@@ -83,9 +85,9 @@ def about_you(model: GaussianModel) -> Floats | None:
 
 def _group_box(attribute: str, labels: list[str]) -> str:
     """One attribute's group."""
-    name = attribute.capitalize().replace("_", " ")
+    name = attribute.replace("_", " ")
     return st.selectbox(
-        name,
+        escape(name[:1].upper() + name[1:]),
         [NOT_GIVEN, *labels],
         format_func=lambda label: label.removeprefix(f"{attribute} "),
         key=f"about_{attribute}",
@@ -97,10 +99,13 @@ def about_user(model: GaussianModel, people: People, user: int) -> Floats | None
     """What is known of a user of the data besides ratings, shown and as covariates."""
     if model.groups is None:
         return None
+    known = model.covariates_of(people.ratings, user)
     labels = model.groups.of_user(people.ratings.user_info, user)
     if labels:
-        fact(f"Known besides: {escape(', '.join(labels))}.")
-    return model.covariates_of(people.ratings, user)
+        fact(f"Also known: {escape(', '.join(labels))}.")
+    elif known is not None and known.any():
+        fact("Also known: that this user belongs to none of the groups the model knows.")
+    return known
 
 
 def next_rows(

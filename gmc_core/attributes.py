@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from gmc_core.errors import ConfigError
 from gmc_core.ratings import Ratings
@@ -30,36 +32,42 @@ STRENGTH = 100.0
 LEAST_USERS = 20
 # Groups of one attribute; of more only the largest.
 MOST_GROUPS = 30
-# A number with more different values is cut into that many ranges with as many users each.
+# Groups in all, which bounds the memory of x.
+MOST_IN_ALL = 500
+# A number with more than MOST_GROUPS values is cut into that many ranges with as many users.
 RANGES = 8
 
 
 @dataclass(frozen=True)
 class _Attribute:
-    """One attribute: the texts of its groups, or where a number is cut into ranges."""
+    """One attribute: the texts of its groups, or where a number is cut into ranges.
+
+    numeric : whether the texts are those of numbers.
+    """
 
     name: str
     texts: tuple[str, ...] = ()
     edges: tuple[float, ...] = ()
+    numeric: bool = False
 
     @property
     def labels(self) -> list[str]:
         if self.texts:
             return [f"{self.name} {text}" for text in self.texts]
-        inner = [f"{a:g} to {b:g}" for a, b in zip(self.edges[:-1], self.edges[1:], strict=True)]
-        ends = f"up to {self.edges[0]:g}", f"above {self.edges[-1]:g}"
-        return [f"{self.name} {text}" for text in (ends[0], *inner, ends[1])]
+        ends = [_text(edge) for edge in self.edges]
+        inner = [f"above {a} to {b}" for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        return [f"{self.name} {text}" for text in (f"to {ends[0]}", *inner, f"above {ends[-1]}")]
 
     def members(self, column: np.ndarray) -> Floats:
         """(M, groups) 1 or 0; NaN where the attribute is unknown."""
-        if self.texts:
-            place = {text: index for index, text in enumerate(self.texts)}
-            known = _known(column)
-            own = np.array([place.get(text, -1) for text in _texts(column)], dtype=np.int64)
-        else:
+        if self.edges:
             numbers = _numbers(column)
-            known = np.isfinite(numbers)
-            own = np.searchsorted(self.edges, numbers)
+            known, own = np.isfinite(numbers), np.searchsorted(self.edges, numbers)
+        else:
+            place = {text: index for index, text in enumerate(self.texts)}
+            texts = [_text(x) for x in _numbers(column)] if self.numeric else _texts(column)
+            known = np.array([text != "" for text in texts], dtype=bool)
+            own = np.array([place.get(text, -1) for text in texts], dtype=np.int64)
         members = (own[:, None] == np.arange(len(self.labels))).astype(np.float64)
         members[~known] = np.nan
         return members
@@ -70,11 +78,47 @@ class UserGroups:
     """Groups of users by their attributes.
 
     labels : (G,) such as "gender F". shares : (G,) of the users whose attribute is known.
+
+    Raises
+    ------
+    ConfigError
+        If labels or attributes repeat, there are too many, or a share is none.
     """
 
     labels: tuple[str, ...]
     shares: Floats
     _attributes: tuple[_Attribute, ...]
+
+    def __post_init__(self) -> None:
+        names = [own.name for own in self._attributes]
+        labels = tuple(label for own in self._attributes for label in own.labels)
+        right = labels == self.labels and self.shares.shape == (len(labels),)
+        right &= len(set(labels)) == len(labels) <= MOST_IN_ALL and len(set(names)) == len(names)
+        if not (right and np.all((self.shares > 0) & (self.shares < 1))):
+            raise ConfigError("The groups of users and their shares do not fit together.")
+
+    @classmethod
+    def of(cls, user_info: Mapping[str, np.ndarray]) -> UserGroups:
+        """The groups that these users (attribute name → (M,) array) fall into.
+
+        A text makes a group of the users who have it, a number with few values as well;
+        one with many is cut into ranges. Groups of fewer than ``LEAST_USERS`` are none,
+        nor is an attribute that puts most users into no group, as a zip code does, or
+        whose labels are those of one before.
+        """
+        attributes: list[_Attribute] = []
+        shares: list[Floats] = [np.zeros(0)]
+        labels: list[str] = []
+        for name, column in user_info.items():
+            attribute = _attribute(str(name), np.asarray(column))
+            if attribute is None or not set(attribute.labels).isdisjoint(labels):
+                continue
+            if len(labels) + len(attribute.labels) > MOST_IN_ALL:
+                break
+            attributes.append(attribute)
+            labels += attribute.labels
+            shares.append(np.nanmean(attribute.members(np.asarray(column)), axis=0))
+        return cls(tuple(labels), np.concatenate(shares), tuple(attributes))
 
     @classmethod
     def from_description(
@@ -85,40 +129,32 @@ class UserGroups:
         Raises
         ------
         ConfigError
-            If the shares are not those of the groups.
+            If the parts are not those of groups.
         """
-        attributes = tuple(
-            _Attribute(
-                str(own["name"]), tuple(map(str, own["texts"])), tuple(map(float, own["edges"]))
+        try:
+            attributes = tuple(
+                _Attribute(
+                    str(own["name"]),
+                    tuple(map(str, own["texts"])),
+                    tuple(map(float, own["edges"])),
+                    bool(own["numeric"]),
+                )
+                for own in description
             )
-            for own in description
-        )
+        except (KeyError, TypeError, ValueError) as error:
+            raise ConfigError("The groups of users are not described as such.") from error
+        for own in attributes:
+            rising = np.all(np.isfinite(own.edges)) and np.all(np.diff(own.edges) > 0)
+            if bool(own.texts) == bool(own.edges) or not rising:
+                raise ConfigError("A group of users needs either texts or rising numbers.")
         labels = tuple(label for own in attributes for label in own.labels)
-        likely = shares.shape == (len(labels),) and np.all((shares > 0) & (shares < 1))
-        if not (labels and likely and len(set(labels)) == len(labels)):
-            raise ConfigError("The groups of users and their shares do not fit together.")
+        if not labels:
+            raise ConfigError("There are no groups of users where some were described.")
         return cls(labels, shares, attributes)
 
     def describe(self) -> list[dict[str, Any]]:
         """The groups as plain values, without their shares."""
         return [asdict(own) for own in self._attributes]
-
-    @classmethod
-    def of(cls, user_info: Mapping[str, np.ndarray]) -> UserGroups:
-        """The groups that these users (attribute name → (M,) array) fall into.
-
-        A text makes a group of the users who have it, a number with few values as well;
-        one with many is cut into ranges. Groups of fewer than ``LEAST_USERS`` are none,
-        nor is an attribute that puts most users into no group, as a zip code does.
-        """
-        attributes, shares = [], []
-        for name, column in user_info.items():
-            attribute = _attribute(name, np.asarray(column))
-            if attribute is not None:
-                attributes.append(attribute)
-                shares.append(np.nanmean(attribute.members(np.asarray(column)), axis=0))
-        labels = [label for attribute in attributes for label in attribute.labels]
-        return cls(tuple(labels), np.concatenate([np.zeros(0), *shares]), tuple(attributes))
 
     def __len__(self) -> int:
         """G."""
@@ -138,7 +174,15 @@ class UserGroups:
     def covariates(self, user_info: Mapping[str, np.ndarray], users: int) -> Floats:
         """(M, G) the x: membership less its share, so that they add up to 0 over the users
         that the groups were made of; 0 where the attribute is unknown."""
-        return np.nan_to_num(self.members(user_info, users) - self.shares, nan=0.0)
+        x = self.members(user_info, users)
+        x -= self.shares
+        return np.nan_to_num(x, copy=False, nan=0.0)
+
+    def of_user(self, user_info: Mapping[str, np.ndarray], user: int) -> list[str]:
+        """Labels of the groups of one user."""
+        own = {name: column[user : user + 1] for name, column in user_info.items()}
+        member = self.members(own, 1)[0] == 1
+        return [label for label, is_member in zip(self.labels, member, strict=True) if is_member]
 
     def covariates_of(self, labels: Collection[str]) -> Floats:
         """(G,) the x of somebody in these groups; 0 for an attribute that none is of.
@@ -148,12 +192,12 @@ class UserGroups:
         ConfigError
             If there is no such group, or two are of one attribute.
         """
-        x = np.zeros(len(self))
         unknown = next((label for label in labels if label not in self.labels), None)
         if unknown is not None:
             raise ConfigError(
                 f"There is no group {unknown!r}; the groups are {', '.join(self.labels)}."
             )
+        x = np.zeros(len(self))
         start = 0
         for own in self.choices.values():
             of = slice(start, start + len(own))
@@ -171,47 +215,61 @@ class UserGroups:
             return signals
         return replace(signals, covariates=self.covariates(ratings.user_info, ratings.n_users))
 
-    def of_user(self, user_info: Mapping[str, np.ndarray], user: int) -> list[str]:
-        """Labels of the groups of one user."""
-        own = {name: column[user : user + 1] for name, column in user_info.items()}
-        member = self.members(own, 1)[0] == 1
-        return [label for label, is_member in zip(self.labels, member, strict=True) if is_member]
-
 
 def _attribute(name: str, column: np.ndarray) -> _Attribute | None:
     """How a column makes groups, None if it does not."""
-    known = column[_known(column)]
-    numeric = column.dtype.kind in "iuf"
-    if numeric and len(np.unique(known)) > MOST_GROUPS:
-        cuts = np.unique(np.quantile(known.astype(np.float64), np.arange(1, RANGES) / RANGES))
-        if len(known) < RANGES * LEAST_USERS or len(cuts) < 2:
-            return None
-        return _Attribute(name, edges=tuple(cuts.tolist()))
-    texts, counts = np.unique(np.array(_texts(known), dtype=object), return_counts=True)
+    numeric = _is_numeric(column)
+    if numeric:
+        numbers = _numbers(column)
+        numbers = numbers[np.isfinite(numbers)]
+        if len(np.unique(numbers)) > MOST_GROUPS:
+            if len(numbers) < RANGES * LEAST_USERS:
+                return None
+            shares = np.arange(1, RANGES) / RANGES
+            # Values that occur, so that no range between two of them is empty.
+            cuts = np.unique(np.quantile(numbers, shares, method="inverted_cdf"))
+            cuts = cuts[cuts < numbers.max()]
+            return _Attribute(name, edges=tuple(cuts.tolist())) if len(cuts) else None
+        texts = [_text(x) for x in numbers]
+    else:
+        texts = [text for text in _texts(column) if text]
+    found, counts = np.unique(np.array(texts, dtype=object), return_counts=True)
     order = np.argsort(-counts, kind="stable")
-    kept = [k for k in order if LEAST_USERS <= counts[k] < len(known)][:MOST_GROUPS]
-    if not kept or counts[kept].sum() < len(known) / 2:
+    kept = [k for k in order if LEAST_USERS <= counts[k] < len(texts)][:MOST_GROUPS]
+    if not kept or counts[kept].sum() < len(texts) / 2:
         return None
-    # Numbers in their order, texts in that of the alphabet.
-    chosen = [str(texts[k]) for k in sorted(kept)]
-    return _Attribute(name, texts=tuple(sorted(chosen, key=float) if numeric else chosen))
+    chosen = [str(found[k]) for k in sorted(kept)]  # in the order of the alphabet
+    return _Attribute(
+        name, texts=tuple(sorted(chosen, key=float) if numeric else chosen), numeric=numeric
+    )
 
 
-def _known(column: np.ndarray) -> npt.NDArray[np.bool_]:
-    if column.dtype.kind == "f":
-        return np.isfinite(column)
-    if column.dtype.kind in "iu":
-        return np.ones(len(column), bool)
-    return np.array([value is not None and str(value) != "" for value in column], dtype=bool)
+def _is_numeric(column: np.ndarray) -> bool:
+    """Whether all that is known is numbers; a text of digits, such as a zip code, is none."""
+    if column.dtype.kind in "iuf":
+        return True
+    known = column[~pd.isna(column)]
+    return len(known) > 0 and all(
+        isinstance(value, Real) and not isinstance(value, bool | np.bool_) for value in known
+    )
 
 
 def _numbers(column: np.ndarray) -> Floats:
+    """(M,) the numbers, NaN where there is none."""
     if column.dtype.kind in "iuf":
         return column.astype(np.float64)
-    return np.array([np.nan if value is None else number_or_nan(str(value)) for value in column])
+    missing = pd.isna(column)
+    return np.array(
+        [np.nan if gone else number_or_nan(str(v)) for v, gone in zip(column, missing, strict=True)]
+    )
 
 
 def _texts(column: np.ndarray) -> list[str]:
-    if column.dtype.kind in "iuf":
-        return [f"{value:g}" for value in column.tolist()]
-    return ["" if value is None else str(value) for value in column.tolist()]
+    """The texts, "" where there is none."""
+    missing = pd.isna(column)
+    return ["" if gone else str(value) for value, gone in zip(column, missing, strict=True)]
+
+
+def _text(number: float) -> str:
+    """A number in the fewest digits that tell it from all others, "" for none."""
+    return repr(float(number)).removesuffix(".0") if np.isfinite(number) else ""

@@ -137,6 +137,7 @@ def choose(
     seconds: float = SECONDS,
     seed: int = 0,
     dtype: Precision = "float32",
+    attributes: bool = True,
     team: Team | None = None,
     on_trial: Callable[[Trial], object] | None = None,
 ) -> Choice:
@@ -147,6 +148,7 @@ def choose(
     train : the ratings to learn from; test ratings have no business here.
     seconds : wall time to use; the trial that crosses it is finished.
     seed : of the held-out ratings. dtype : of the trials and of the chosen settings.
+    attributes : whether what is known of users besides their ratings may be used.
     on_trial : told of every trial.
 
     Raises
@@ -192,7 +194,7 @@ def choose(
 
     for name in _models(train):
         start = replace(settings_for(name), dtype=dtype).resolved(train.scale, train.n_items)
-        attempt(name, start)
+        attempt(name, replace(start, attributes=attributes) if start.is_exact else start)
     if not trials:
         raise NumericalError("No model could be fitted to these ratings. Look at the data.")
     improved = True

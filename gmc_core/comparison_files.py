@@ -68,6 +68,8 @@ def truth_of(split: Split) -> Truth:
         )
     digest = hashlib.sha256(split.train.sha256.encode())
     digest.update(b"" if split.shown is None else split.shown.sha256.encode())
+    for part in (split.train, split.shown):
+        digest.update(b"" if part is None else part.side_sha256.encode())
     for array, kind in (
         (split.test_users, "<i8"),
         (split.test_items, "<i8"),

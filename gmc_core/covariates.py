@@ -2,7 +2,7 @@
 
 The E-step subtracts B x from the observations and knows no more of it. The M-step is
 the regression of the estimates on x. With rows F of the estimates less μ + B x,
-X (M × G) with columns that add up to 0, and the prior B ~ N(0, Σ ⊗ Id / λ),
+X (M × G) with columns that add up to 0, and λ/2 tr(Bᵀ Σ⁻¹ B) off the log-likelihood,
 
     ΔB = (Fᵀ X - λ B) H,   H = (XᵀX + λ Id)⁻¹
 
@@ -17,6 +17,7 @@ import numpy.typing as npt
 import scipy.linalg
 from scipy import sparse
 
+from gmc_core.errors import ConfigError
 from gmc_core.gaussian import Gaussian
 from gmc_core.linalg.threads import Team
 from gmc_core.signals import Signals
@@ -52,9 +53,17 @@ class Regression:
     ----------
     covariates : (M, G), columns that add up to 0.
     strength : λ > 0, as a number of signals.
+
+    Raises
+    ------
+    ConfigError
+        If the strength is not above 0, or a column does not add up to 0.
     """
 
     def __init__(self, covariates: Floats, strength: float) -> None:
+        apart = np.abs(covariates.sum(axis=0)) > 1e-9 * (1 + np.abs(covariates).sum(axis=0))
+        if not strength > 0 or apart.any():
+            raise ConfigError("Covariates add up to 0 and have a prior with a weight above 0.")
         self.covariates, self.strength = covariates, strength
         gram = covariates.T @ covariates + strength * np.eye(covariates.shape[1])
         self._root: Floats = scipy.linalg.cholesky(gram, lower=True)

@@ -103,7 +103,7 @@ def exact_em(
         interrupted run, which goes on to exactly the same result.
     prior : None for the likelihood alone.
     relaxation : η ≥ 1, how many times as long as EM's the longest of every four steps is,
-        see :func:`step_length`. At 1 the likelihood never falls; at 5 a third of the
+        see :func:`step_length`. At 1 the likelihood never falls; at 5 less than half of the
         iterations is enough.
     warm : that many iterations of the paper's recipe first, without noise; they get
         near the optimum faster than exact EM does. At least 1 from the initial
@@ -336,9 +336,9 @@ def exact_m_step(
 
     team.run(rows, spans(len(sums), 128)[::-1], lambda: None)
     change = finish(sums, matrix, shift * np.sqrt(share), epsilon, team)
-    if relaxation > 1 and _relax(sums, matrix, relaxation, half, team):
-        shift, change = shift * relaxation, None if change is None else change * relaxation
-        step = None if step is None else step * relaxation
+    length = _relax(sums, matrix, relaxation, half, team)
+    shift, change = shift * length, None if change is None else change * length
+    step = None if step is None else step * length
     if coefficients is not None and step is not None:
         coefficients = coefficients + step
     return Gaussian(gaussian.mean + shift, DenseCovariance(sums), coefficients), change
@@ -346,29 +346,35 @@ def exact_m_step(
 
 def _relax(
     new: FloatArray, old: FloatArray, relaxation: float, space: FloatArray, team: Team
-) -> bool:
-    """new ← old + η (new - old) where that is positive definite; whether it is.
+) -> float:
+    """new ← old + η (new - old), with the longest η ≤ ``relaxation`` of a few that leaves it
+    positive definite; returns η, 1 where none does.
 
     space : N × N workspace.
     """
-    eta = new.dtype.type(relaxation)
     potrf = lapack.dpotrf if new.dtype == np.float64 else lapack.spotrf
-
-    def rows(span: tuple[int, int], _: None) -> None:
-        of = slice(*span)
-        np.subtract(new[of], old[of], out=space[of])
-        space[of] *= eta
-        space[of] += old[of]
-
     pieces = spans(len(new), 128)
-    team.run(rows, pieces, lambda: None)
-    with team.whole():
-        # Symmetric, so that the transposed view is the matrix itself; Fortran takes it
-        # without a copy and overwrites one triangle.
-        diagonal = np.diagonal(space).copy()
-        _, info = potrf(space.T, lower=1, overwrite_a=1, clean=0)
-    if info != 0:
-        return False
+    for eta in (relaxation, (relaxation + 1) / 2, (relaxation + 3) / 4):
+        if eta <= 1:
+            return 1.0
+        length = new.dtype.type(eta)
+
+        def rows(span: tuple[int, int], _: None, length=length) -> None:  # type: ignore[no-untyped-def]
+            of = slice(*span)
+            np.subtract(new[of], old[of], out=space[of])
+            space[of] *= length
+            space[of] += old[of]
+
+        team.run(rows, pieces, lambda: None)
+        with team.whole():
+            # Symmetric, so that the transposed view is the matrix itself; Fortran takes it
+            # without a copy and overwrites one triangle.
+            diagonal = np.diagonal(space).copy()
+            _, info = potrf(space.T, lower=1, overwrite_a=1, clean=0)
+        if info == 0:
+            break
+    else:
+        return 1.0
 
     def keep(span: tuple[int, int], _: None) -> None:
         first, last = span
@@ -381,4 +387,4 @@ def _relax(
             new[i, i] = diagonal[i]
 
     team.run(keep, pieces, lambda: None)
-    return True
+    return float(eta)

@@ -101,10 +101,11 @@ class ExperimentConfig:
             values["filter"] = Filter(**values["filter"])
         return cls(**values)
 
-    def key(self, data_sha256: str) -> str:
+    def key(self, data_sha256: str, side_sha256: str = "") -> str:
         """Hash of all that decides the figures: settings, data and model version.
 
-        The name or path of the data does not count, its content does.
+        The name or path of the data does not count, its content does. side_sha256 : of
+        what the data hold besides ratings, which counts where the model can read it.
         """
         content = self.as_dict()
         for name in ("data", "reading", "train_file", "test_file"):
@@ -112,6 +113,8 @@ class ExperimentConfig:
         content["data_sha256"] = data_sha256
         content["noise_sha256"] = _file_hash(self.fit.noise)
         content["model_version"] = MODEL_VERSION
+        if side_sha256 and self.fit.model != "paper":
+            content["side_sha256"] = side_sha256
         text = json.dumps(content, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -305,8 +308,9 @@ class Experiment:
         self.finished = True
 
     def result(self) -> dict[str, Any]:
-        """What has been reached, in the layout of ``fit --json``: config, data,
-        repetitions (the last one incomplete unless ``finished``) and summary."""
+        """What has been reached, in the layout of ``fit --json``: config, data, groups of
+        users that the mean depends on (of the last repetition), repetitions (the last one
+        incomplete unless ``finished``) and summary."""
         ratings = self.prepared.ratings
         scale = ratings.scale
         repetitions = list(self._done)
@@ -319,6 +323,7 @@ class Experiment:
             ).as_dict(),
             "data": describe(self.prepared),
             "finished": self.finished,
+            "user_groups": list(self.fit.groups.labels) if self.fit and self.fit.groups else [],
             "repetitions": [repetition.as_dict() for repetition in repetitions],
             "summary": summarise(repetitions, scale, seconds),
         }
@@ -346,6 +351,7 @@ def describe(prepared: Prepared) -> dict[str, Any]:
     return {
         "name": ratings.name,
         "sha256": prepared.data_sha256,
+        "side_sha256": ratings.side_sha256,
         "users": ratings.n_users,
         "items": ratings.n_items,
         "ratings": len(ratings),

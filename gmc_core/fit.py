@@ -152,7 +152,6 @@ class Fit:
         self.groups: UserGroups | None = None
         if self.settings.uses_attributes:
             self.groups = UserGroups.of(train.user_info)
-            self.signals = self.groups.on(self.signals, train)
         self.cost: Cost = estimate(
             self.signals.sizes,
             layout.dimension,
@@ -165,6 +164,8 @@ class Fit:
             covariates=0 if self.groups is None else len(self.groups),
         )
         check_memory(self.cost, memory_limit)
+        if self.groups is not None:
+            self.signals = self.groups.on(self.signals, train)
         noise = self.settings.noise
         assert noise is not None
         self._given_noise = Noise.of(load_noise(noise, train, layout), layout.dimension)

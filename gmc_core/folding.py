@@ -9,6 +9,7 @@ import numpy.typing as npt
 import scipy.linalg
 
 from gmc_core.covariance import DenseCovariance
+from gmc_core.covariates import shifts
 from gmc_core.errors import NumericalError
 from gmc_core.estep import e_step, read_only, systems_of
 from gmc_core.gaussian import Gaussian
@@ -31,7 +32,8 @@ def fold_in(
     team: Team,
     ordinal: OrdinalScale | None = None,
 ) -> npt.NDArray[np.floating]:
-    """(nnz,) the weights a_i of ``signals``: one E-step, or some rounds for ordered ratings.
+    """(nnz,) the weights a_i of ``signals``: one E-step, or ``ROUNDS`` for ordered ratings
+    (one where Σ is a factor, as before the first iteration).
 
     Raises
     ------
@@ -44,26 +46,29 @@ def fold_in(
     if not isinstance(covariance, DenseCovariance):  # before the first iteration
         guess = replace(signals, values=ordinal.first_guess(signals.values))
         return e_step(guess, gaussian, noise, team).weights
+    moved = shifts(signals, gaussian, signals.owners, signals.indices)
+    bare = replace(signals, covariates=None)
     matrix = read_only(covariance.matrix)
     weights = np.zeros(len(signals.values), covariance.dtype)
     inverses = np.empty(room_for(signals), covariance.dtype)
     for batch in batches(signals):
-        own = signals.take(batch)
+        own, entries = bare.take(batch), signals.entries(batch)
+        shift = 0.0 if moved is None else moved[entries]
         opinions = Opinions(ordinal, own.values)
         values = opinions.first_guess
-        systems = systems_of(own, values, gaussian, noise)
+        systems = systems_of(own, values - shift, gaussian, noise)
         everyone = np.arange(own.count)
         # The systems stay the same from round to round, so they are inverted once.
         places = invert(everyone, own, systems, matrix, inverses, team)
         for _ in range(ROUNDS - 1):
             values = opinions.refine(values, systems.weights, variance)
-            systems = systems_of(own, values, gaussian, noise)
+            systems = systems_of(own, values - shift, gaussian, noise)
 
             def some(span: tuple[int, int], _: None, of=(everyone, places, systems)) -> None:  # type: ignore[no-untyped-def]
                 posterior.apply(*span, *of, inverses)
 
             team.run(some, spans(own.count, 64), lambda: None)
-        weights[signals.entries(batch)] = systems.weights
+        weights[entries] = systems.weights
     return weights
 
 

@@ -83,7 +83,7 @@ class MixtureModel(GaussianModel):
         Parameters and errors are those of :meth:`GaussianModel.posterior`; a mixture has
         no covariates.
         """
-        parts = tuple(model.posterior(observed, values) for model in self._components)
+        parts = tuple(model.posterior(observed, values, covariates) for model in self._components)
         shares = self._responsibilities(parts[0])
         means = np.stack([part.mean for part in parts])
         mean = shares @ means

@@ -253,9 +253,10 @@ class GaussianModel:
         Raises
         ------
         ConfigError
-            If the model's signals are not rows.
+            If the model's signals are not rows, or it has no covariates but is given some.
         DataError
-            If an item is repeated or out of range, or a rating is outside the scale.
+            If an item is repeated or out of range, a rating is outside the scale, or the
+            covariates are not the model's.
         """
         if not self.folds_in:
             raise ConfigError(
@@ -275,9 +276,7 @@ class GaussianModel:
             raise NumericalError(
                 "These ratings have a singular covariance under this model; fit with a larger ε."
             ) from None
-        mean = self.gaussian.mean
-        if covariates is not None and self.gaussian.coefficients is not None:
-            mean = mean + self.gaussian.coefficients @ np.asarray(covariates, dtype=np.float64)
+        mean = self._prior_mean(covariates)
         residual = self._opinions(ratings, items, factor, mean) - mean[items]
         cross = covariance.rows(items).astype(np.float64)
         whitened = scipy.linalg.solve_triangular(factor, cross, lower=True)
@@ -295,6 +294,21 @@ class GaussianModel:
             _gaussian=self.gaussian,
             _whitened=whitened,
         )
+
+    def _prior_mean(self, covariates: npt.ArrayLike | None) -> Floats:
+        """(N,) μ + B x."""
+        mean, coefficients = self.gaussian.mean, self.gaussian.coefficients
+        if covariates is None:
+            return mean
+        if coefficients is None:
+            raise ConfigError("This model knows of no groups of users; give it ratings alone.")
+        x = np.asarray(covariates, dtype=np.float64)
+        if x.shape != coefficients.shape[1:] or not np.isfinite(x).all():
+            raise DataError(
+                f"A user has {coefficients.shape[1]} finite covariates in this model, one for each "
+                "group."
+            )
+        return mean + coefficients @ x
 
     def _opinions(self, ratings: Floats, items: Positions, factor: Floats, mean: Floats) -> Floats:
         """What the Gaussian describes of these ratings, given the factor of K."""

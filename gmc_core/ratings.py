@@ -375,8 +375,7 @@ class Ratings:
 
     @cached_property
     def sha256(self) -> str:
-        """Hash of ids, ratings, scale, users' attributes and genres; row order of the source
-        has no effect."""
+        """Hash of ids, ratings and scale; row order of the source has no effect."""
         digest = hashlib.sha256(b"gmc ratings 1\n")
         for vocabulary in (self.users, self.items):
             text = "\0".join(str(value) for value in vocabulary.ids.tolist())
@@ -385,11 +384,16 @@ class Ratings:
         digest.update(self.indices.astype("<i4").tobytes())
         digest.update(self.values.astype("<f8").tobytes())
         digest.update(repr((self.scale.low, self.scale.high, self.scale.step)).encode())
-        # What models read besides: groups of users, and genres in a prior or a mixture.
-        known = {name: column.tolist() for name, column in sorted(self.user_info.items())}
-        if known or any(self.item_info.genres):
-            digest.update(repr((known, self.item_info.genres)).encode())
         return digest.hexdigest()
+
+    @cached_property
+    def side_sha256(self) -> str:
+        """Hash of what models can read besides the ratings: users' attributes and genres;
+        "" where there is nothing."""
+        known = {name: column.tolist() for name, column in sorted(self.user_info.items())}
+        if not known and not any(self.item_info.genres):
+            return ""
+        return hashlib.sha256(repr((known, self.item_info.genres)).encode()).hexdigest()
 
     def keep_ratings(self, keep: npt.NDArray[np.bool_]) -> Ratings:
         """The same users and items with only the ratings where ``keep`` is true."""

@@ -23,7 +23,7 @@ MAX_COMPONENTS = 20
 # In stars; variances grow with the square of the scale. Chosen on ratings held out
 # inside training sets of MovieLens 1M and of the sample, see docs/beyond.md.
 EXACT_ITERATIONS = 10
-# Beyond, a step overshoots by more than the one after it takes back.
+# Longer steps were not tried.
 MOST_RELAXATION = 8.0
 _MOST_STRENGTH = 300.0
 MODEL_DEFAULTS: dict[str, dict[str, Any]] = {
@@ -87,7 +87,7 @@ class FitSettings:
         items of one genre share, that items rated by the same people share, and of each
         item alone (Id).
     relaxation : 1 ≤ η ≤ 8, the longest of every four steps of exact EM, see
-        :func:`gmc_core.exact.step_length`. At 5 a third of the iterations is enough.
+        :func:`gmc_core.exact.step_length`. At 5 less than half of the iterations is enough.
     warm : iterations of the paper's recipe, without noise, before exact EM; 1 or more.
     components : K, Gaussians of a mixture.
     """

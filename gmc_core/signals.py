@@ -90,7 +90,8 @@ class Signals:
     indptr : (M + 1,) int64. indices : (nnz,) int32, rising in each signal.
     values : (nnz,) float64, the observations y.
     covariates : (M, G) float64, the x that move the signals' means by B x, see
-        :mod:`gmc_core.covariates`; None for none, which is x = 0.
+        :mod:`gmc_core.covariates`; None for none, which is x = 0. Of the signals that a
+        model learns from, they add up to 0.
     """
 
     layout: Layout

@@ -70,7 +70,7 @@ ALLOWED = {
     "noise": {"errors"},
     "covariance": {"errors", "linalg"},
     "gaussian": {"covariance"},
-    "covariates": {"gaussian", "linalg", "signals"},
+    "covariates": {"errors", "gaussian", "linalg", "signals"},
     "attributes": {"errors", "ratings", "readers", "signals"},
     "estep": {"errors", "linalg", "covariance", "covariates", "gaussian", "noise", "signals"},
     "mstep": {"errors", "linalg", "covariance", "gaussian", "signals", "estep"},

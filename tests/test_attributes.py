@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from making import STARS
 
 from gmc_core.attributes import LEAST_USERS, MOST_GROUPS, RANGES, UserGroups
+from gmc_core.comparison_files import truth_of
 from gmc_core.completion import completed_blocks
 from gmc_core.errors import ConfigError
+from gmc_core.experiment import ExperimentConfig, describe, prepare
+from gmc_core.filters import Filter
 from gmc_core.fit import Fit, StateError, fit
 from gmc_core.intervals import spread
 from gmc_core.model_file import load_model, save_model
@@ -19,6 +24,7 @@ from gmc_core.ratings import Ratings, Vocabulary
 from gmc_core.settings import FitSettings
 from gmc_core.splits import no_split, strong_split, weak_split
 from gmc_core.store.artifacts import Checkpoint, load_checkpoint, save_checkpoint
+from gmc_core.store.submitting import key_of
 
 USERS, ITEMS = 300, 40
 
@@ -67,7 +73,9 @@ def test_texts_and_few_numbers_make_groups_and_many_numbers_ranges():
     )
     assert groups.labels[:6] == ("gender F", "gender M", "age 1", "age 18", "age 25", "age 35")
     assert len(groups) == 6 + RANGES
-    assert groups.labels[6].startswith("height up to ") and "above" in groups.labels[-1]
+    assert groups.labels[6].startswith("height to ")
+    assert groups.labels[7].startswith("height above ") and " to " in groups.labels[7]
+    assert groups.labels[-1].startswith("height above ") and " to " not in groups.labels[-1]
     np.testing.assert_allclose(groups.shares[:6], [0.5, 0.5, 0.25, 0.25, 0.25, 0.25])
     np.testing.assert_allclose(groups.shares[6:], 1 / RANGES, atol=0.01)
 
@@ -132,8 +140,62 @@ def test_descriptions_go_round():
     assert np.array_equal(again.covariates(RATINGS.user_info, USERS), x)
     with pytest.raises(ConfigError, match="do not fit together"):
         UserGroups.from_description(groups.describe(), groups.shares[1:])
-    with pytest.raises(ConfigError, match="do not fit together"):
-        UserGroups.from_description(groups.describe()[:1] * 2, np.tile(groups.shares[:2], 2))
+    likes = groups.describe()[:1]
+    two = groups.shares[:2]
+    for hostile, shares in (
+        (likes * 2, np.tile(two, 2)),  # twice
+        ([{**likes[0], "texts": []}], two),
+        ([{**likes[0], "edges": [1.0]}], two),
+        ([{**likes[0], "texts": [], "edges": [2.0, 1.0]}], np.full(3, 0.3)),
+        ([{**likes[0], "texts": [], "edges": [np.nan]}], two),
+        ([{"name": "likes"}], two),
+        ([None], two),
+        ([], np.zeros(0)),
+        ([{**likes[0], "texts": [str(k) for k in range(501)]}], np.full(501, 0.001)),
+    ):
+        with pytest.raises(ConfigError):
+            UserGroups.from_description(hostile, shares)
+
+
+def test_whatever_makes_groups_can_be_read_again():
+    rng = np.random.default_rng(3)
+    size = 400
+    missing = np.array(["F", "M", float("nan"), None] * 100, dtype=object)
+    missing[4::40] = pd.NA
+    columns = {
+        "top-coded": np.minimum(rng.integers(18, 100, size), 70).astype(float),
+        "income": 1e7 + rng.integers(0, 60, size),
+        "tied": np.where(rng.random(size) < 0.9, 5.0, rng.random(size) * 100),
+        "fine": np.repeat([0.1234567, 0.1234568], size // 2),
+        "codes": np.tile([1000001, 1000002, 1000003, 1000004], size // 4),
+        "ages": np.array([int(v) for v in rng.integers(18, 80, size)], dtype=object),
+        "some ages": np.array([20, 30, None, 40] * 100, dtype=object),
+        "missing": missing,
+        "a": np.array(["b c", "d"] * (size // 2), dtype=object),
+        "a b": np.array(["c", "e"] * (size // 2), dtype=object),  # the label of one before
+        "truth": rng.random(size) < 0.5,
+        "zip": np.array([f"{v:05d}" for v in rng.integers(0, 99999, size)], dtype=object),
+    }
+    groups = UserGroups.of(columns)
+    again = UserGroups.from_description(
+        json.loads(json.dumps(groups.describe())), groups.shares.copy()
+    )
+    assert again.labels == groups.labels
+    x = groups.covariates(columns, size)
+    assert np.array_equal(again.covariates(columns, size), x)
+    np.testing.assert_allclose(x.sum(axis=0), 0, atol=1e-9)
+    made = groups.choices
+    assert made["fine"] == ["fine 0.1234567", "fine 0.1234568"]
+    assert len(made["codes"]) == 4 and len(made["ages"]) == RANGES
+    assert made["missing"] == ["missing F", "missing M"]
+    assert made["some ages"] == ["some ages 20", "some ages 30", "some ages 40"]
+    assert made["truth"] == ["truth False", "truth True"]
+    assert "zip" not in made and "a b" not in made
+    for name in ("top-coded", "income", "tied"):
+        if name in made:
+            assert len(made[name]) >= 2
+    late = groups.covariates({"some ages": np.array(["20.0", "20"], dtype=object)}, 2)
+    assert np.array_equal(late[0], late[1]) and late.any()
 
 
 # Models -------------------------------------------------------------------------------
@@ -267,9 +329,19 @@ def test_a_state_with_other_groups_is_refused():
         Fit(split, EXACT, start=replace(state, gaussian=fewer))
 
 
-def test_the_hash_of_the_data_knows_of_attributes_and_genres():
-    assert replace(RATINGS, user_info={}).sha256 != RATINGS.sha256
-    genres = replace(RATINGS.item_info, genres=(("Drama",),) * ITEMS)
-    assert replace(RATINGS, item_info=genres).sha256 != RATINGS.sha256
-    again = replace(RATINGS, user_info=dict(reversed(RATINGS.user_info.items())))
-    assert again.sha256 == RATINGS.sha256
+def test_runs_and_splits_differ_where_models_read_other_attributes_or_genres():
+    bare = replace(RATINGS, user_info={})
+    drama = replace(RATINGS, item_info=replace(RATINGS.item_info, genres=(("Drama",),) * ITEMS))
+    turned = replace(RATINGS, user_info=dict(reversed(RATINGS.user_info.items())))
+    assert bare.side_sha256 == "" and turned.side_sha256 == RATINGS.side_sha256
+    assert len({own.side_sha256 for own in (bare, drama, RATINGS)}) == 3
+    assert len({own.sha256 for own in (bare, drama, RATINGS)}) == 1  # the same ratings
+    assert len({truth_of(weak_split(own, 0)).key for own in (bare, drama, RATINGS)}) == 3
+    for model, count in (("paper", 1), ("exact", 3), ("ordinal", 3), ("mixture", 3)):
+        config = ExperimentConfig(fit=settings_for(model), filter=Filter(0, 0))
+        keys = {key_of(config, describe(prepare(config, own))) for own in (bare, drama, RATINGS)}
+        assert len(keys) == count, model
+    older = {"sha256": RATINGS.sha256, "scale": [1, 5, 1], "items": ITEMS}  # of before
+    assert key_of(ExperimentConfig(), older) == key_of(
+        ExperimentConfig(), {**older, "side_sha256": RATINGS.side_sha256}
+    )

@@ -24,7 +24,9 @@ from gmc_core.splits import weak_split
 def test_choosing_sees_training_ratings_only():
     """There is no parameter through which test ratings could come in."""
     parameters = inspect.signature(auto.choose).parameters
-    assert set(parameters) == {"train", "seconds", "seed", "dtype", "team", "on_trial"}
+    assert set(parameters) == {
+        "train", "seconds", "seed", "dtype", "attributes", "team", "on_trial",
+    }  # fmt: skip
     assert parameters["train"].annotation in (Ratings, "Ratings")
 
 

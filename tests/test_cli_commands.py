@@ -191,7 +191,7 @@ def test_recommend_to_a_new_user(capsys, model):
     assert [rating["rating"] for rating in result["ratings"]] == [2, 4.5, 5]
     assert len(result["recommendations"]) == 4
     for item in result["recommendations"]:
-        total = item["mean"] + sum(part["share"] for part in item["contributions"])
+        total = item["before_any_rating"] + sum(part["share"] for part in item["contributions"])
         assert total == pytest.approx(item["predicted"])
         assert item["sd"] > 0
 
@@ -227,9 +227,9 @@ def test_recommend_ambiguous_title_lists_choices(capsys, model):
         (["--rate", "title:=3"], "empty"),
         (["--user", "2", "--top", "0"], "--top"),
         (["--user", "2", "--rate", "id:1=4"], "not allowed"),
-        (["--user", "2", "--group", "gender F"], "--group is of a new user"),
+        (["--user", "2", "--group", "gender F"], "--group describes a new user"),
         (["--rate", "id:1=4", "--group", "gender F"], "knows of no groups"),
-        ([], "required"),
+        ([], "Give --user, or"),
     ],
 )
 def test_recommend_errors(capsys, model, argv, part):
@@ -248,8 +248,15 @@ def test_recommend_to_somebody_of_a_group(capsys, tmp_path):
         _, out, _ = run(capsys, *argv, "--group", group, "--json", "-")
         found = json.loads(out)["recommendations"]
         assert {item["id"] for item in found} <= set(liked)
-        total = found[0]["mean"] + sum(part["share"] for part in found[0]["contributions"])
+        total = found[0]["before_any_rating"] + sum(
+            part["share"] for part in found[0]["contributions"]
+        )
         assert total == pytest.approx(found[0]["predicted"])
+    _, out, _ = run(capsys, *argv, "--group", "gender F", "--explain")
+    assert "what the user's groups like more or less" in out
+    _, out, _ = run(capsys, "recommend", "--model", path, "--group", "gender F", "--json", "-")
+    first = json.loads(out)["recommendations"][0]
+    assert first["predicted"] == first["before_any_rating"] > first["mean_of_all_users"]
     assert "the groups are gender F, gender M, age 18" in refused(capsys, *argv, "--group", "F")
     both = [*argv, "--group", "gender F", "--group", "gender M"]
     assert "Nobody is both" in refused(capsys, *both)

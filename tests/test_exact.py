@@ -121,7 +121,7 @@ def test_a_planted_gaussian_is_found_where_the_papers_m_step_underestimates_it()
 def test_relaxation_ends_at_the_same_place_in_fewer_iterations():
     signals = signals_of(*table())
     plain = steps(signals, iterations=500, prior=PRIOR)[-1]
-    quick = steps(signals, iterations=170, prior=PRIOR, relaxation=5.0)
+    quick = steps(signals, iterations=120, prior=PRIOR, relaxation=5.0)
     matrix = quick[-1].state.gaussian.covariance.matrix
     np.testing.assert_allclose(matrix, plain.state.gaussian.covariance.matrix, atol=0.02)
     slow = steps(signals, iterations=30, prior=PRIOR)[-1]
@@ -135,8 +135,20 @@ def test_a_relaxed_step_that_would_leave_the_cone_is_not_relaxed():
     values = 3 + 1e-3 * rng.normal(size=(30, 4))  # Σ must shrink a lot, and all is known
     signals = signals_of(values, np.ones(values.shape, bool))
     start = steps(signals, iterations=2, epsilon=1.0)[-1].state
-    for step in steps(signals, iterations=12, epsilon=0.0, relaxation=8.0, start=start):
+    found = steps(signals, iterations=12, epsilon=0.0, relaxation=8.0, start=start)
+    for step in found:
         assert np.linalg.eigvalsh(step.state.gaussian.covariance.matrix)[0] > 0
+    plain = steps(signals, iterations=3, epsilon=0.0, start=start)[0].state.gaussian
+    old, new = start.gaussian, found[0].state.gaussian
+    moved = plain.covariance.matrix - old.covariance.matrix
+    length = ((new.covariance.matrix - old.covariance.matrix) / moved).ravel()
+    # The whole length would leave the cone; half of what it has beyond EM's need not.
+    full = step_length(8.0, 1)
+    assert np.ptp(length) < 1e-6
+    shares = [1.0, (full + 3) / 4, (full + 1) / 2, full]
+    assert min(abs(length[0] - share) for share in shares) < 1e-6
+    reach = old.covariance.matrix + full * moved
+    assert (length[0] < full) == (np.linalg.eigvalsh(reach)[0] <= 0)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

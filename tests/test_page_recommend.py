@@ -343,7 +343,7 @@ def test_visitors_can_say_what_they_are_of(known):
     assert not at.exception
     before = shown(at)
     first = [row in range(1, 16) for row in before["Title"].str.split().str[1].astype(int)]
-    assert box(at, "Gender").value == "not given"
+    assert box(at, "Gender").value == "(not given)"
     box(at, "Gender").select("F").run()
     assert not at.exception
     titles = shown(at)["Title"].str.split().str[1].astype(int)
@@ -359,7 +359,7 @@ def test_visitors_can_say_what_they_are_of(known):
 def test_what_is_known_of_a_user_is_said_and_counts(known, protocol):
     at = opened(PAGE, run=known[protocol], who=USER)
     assert not at.exception
-    assert "Known besides: gender " in texts(at)
+    assert "Also known: gender " in texts(at)
     with Store() as store:
         model = store.model(known[protocol])
     assert model.groups is not None

@@ -212,7 +212,7 @@ def split_contributions(
 
 
 def known_share(model: GaussianModel, posterior: Posterior, item: int) -> float | None:
-    """What is known of the user besides ratings adds to the prediction; None for nothing."""
+    """What the user's groups add to the prediction; None where none is known."""
     if np.array_equal(posterior.prior_mean, model.gaussian.mean):
         return None
     return float(posterior.prior_mean[item] - model.gaussian.mean[item])

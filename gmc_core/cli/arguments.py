@@ -46,12 +46,12 @@ def add_experiment_arguments(
     """
 
     def add(group: argparse._ArgumentGroup, flag: str, **options: Any) -> None:
-        name = flag.removeprefix("--").replace("-", "_")
+        name = options.get("dest", flag.removeprefix("--").replace("-", "_"))
         if name not in skip:
             group.add_argument(flag, **options)
         elif parser.get_default(name) is None:
-            switch = options.get("action") == "store_true"
-            parser.set_defaults(**{name: options.get("default", False if switch else None)})
+            off = {"store_true": False, "store_false": True}.get(options.get("action", ""))
+            parser.set_defaults(**{name: options.get("default", off)})
 
     data = parser.add_argument_group("data")
     add(

@@ -42,6 +42,12 @@ def add_parser(commands: Any) -> None:
         metavar="S",
         help="time to choose in, for each repetition (default: 60)",
     )
+    parser.add_argument(
+        "--no-attributes",
+        dest="use_attributes",
+        action="store_false",
+        help="without what is known of users besides ratings (age, gender, …)",
+    )
     add_experiment_arguments(parser, skip=[name for name in FIT if name != "dtype"])
     add_resource_arguments(parser)
     output = parser.add_argument_group("output")
@@ -80,6 +86,7 @@ def run(args: argparse.Namespace) -> int:
             seconds=args.seconds,
             seed=seed,
             dtype=config.fit.dtype,
+            attributes=args.use_attributes,
             team=team,
             on_trial=tell,
         )

@@ -33,7 +33,7 @@ def add_parser(commands: Any) -> None:
         examples=EXAMPLES,
     )
     parser.add_argument("--model", metavar="FILE", required=True, help="saved by gmc fit")
-    who = parser.add_mutually_exclusive_group(required=True)
+    who = parser.add_mutually_exclusive_group()
     who.add_argument("--user", metavar="ID", help="a user of the training data")
     who.add_argument(
         "--rate",
@@ -47,8 +47,8 @@ def add_parser(commands: Any) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="a group that the new user is of, such as 'gender F', where the model knows groups "
-        "of users; repeat for more",
+        help="a group that the new user belongs to, such as 'gender F', where the model knows "
+        "groups of users; repeat for more",
     )
     parser.add_argument("--top", type=whole, default=10, metavar="N", help="how many (default: 10)")
     parser.add_argument(
@@ -97,12 +97,16 @@ def run(args: argparse.Namespace) -> int:
 def _posterior(model: GaussianModel, args: argparse.Namespace) -> Posterior:
     if args.user is not None:
         if args.group:
-            raise ConfigError("--group is of a new user; what is known of --user the model knows.")
+            raise ConfigError(
+                "--group describes a new user; for --user the model already knows the groups."
+            )
         posterior = model.posterior_of(args.user)
         note(f"user {args.user} has {len(posterior.observed):,} training ratings")
         return posterior
+    if not args.rate and not args.group:
+        raise ConfigError("Give --user, or what is known of a new user: --rate, --group or both.")
     items, values = [], []
-    for text in args.rate:
+    for text in args.rate or ():
         item, value = _rating(model, text)
         if item in items:
             raise ConfigError(f"{model.title(item)} is rated twice; keep one of the ratings.")
@@ -155,7 +159,10 @@ def _explanation(model: GaussianModel, posterior: Posterior, item: Recommendatio
     shares = model.explain(posterior, item.item)
     rest = sum(share.share for share in shares[SHARES:])
     lines = ["", f"{item.title}: {item.predicted:.2f}"]
-    lines.append(f"  {posterior.prior_mean[item.item]:+.2f}  before any rating")
+    mean, before = model.gaussian.mean[item.item], posterior.prior_mean[item.item]
+    lines.append(f"  {mean:+.2f}  before any rating")
+    if before != mean:
+        lines.append(f"  {before - mean:+.2f}  what the user's groups like more or less")
     lines += [
         f"  {share.share:+.2f}  {share.title} rated {share.rating:g}" for share in shares[:SHARES]
     ]
@@ -181,7 +188,8 @@ def _plain(
                 "predicted": item.predicted,
                 "sd": item.sd,
                 "n_ratings": item.n_ratings,
-                "mean": float(posterior.prior_mean[item.item]),
+                "mean_of_all_users": float(model.gaussian.mean[item.item]),
+                "before_any_rating": float(posterior.prior_mean[item.item]),
                 "contributions": [
                     {"id": part.item_id, "title": part.title, "share": part.share}
                     for part in model.explain(posterior, item.item)

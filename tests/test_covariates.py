@@ -11,6 +11,7 @@ from making import random_table, signals_of
 from gmc_core.covariance import DenseCovariance
 from gmc_core.covariates import shifts
 from gmc_core.em import EmState, initial_state
+from gmc_core.errors import ConfigError
 from gmc_core.exact import Prior, exact_em
 from gmc_core.gaussian import Gaussian
 from gmc_core.linalg.threads import Team
@@ -149,3 +150,22 @@ def test_shifts_are_the_product_at_the_pairs():
     expected = (x @ B.T)[users, items]
     np.testing.assert_allclose(shifts(signals, gaussian, users, items), expected, atol=1e-12)
     assert shifts(signals, replace(gaussian, coefficients=None), users, items) is None
+
+
+def test_float32_is_near_float64():
+    x, signals = design(), signals_of(*table())
+    found = []
+    for dtype in ("float64", "float32"):
+        begin = initial_state(signals, 3.0, dtype)
+        settings = dict(start=begin, iterations=9, warm=3, warm_epsilon=0.1, relaxation=5.0)
+        found.append(run(signals, x, 5.0, **settings)[-1].state.gaussian)
+    exact, single = found
+    assert single.covariance.dtype == np.float32 and single.coefficients.dtype == np.float64
+    np.testing.assert_allclose(single.coefficients, exact.coefficients, atol=1e-4)
+    np.testing.assert_allclose(single.covariance.matrix, exact.covariance.matrix, atol=1e-4)
+
+
+@pytest.mark.parametrize(("x", "strength"), [(design() + 0.1, 5.0), (design(), 0.0)])
+def test_covariates_that_are_none_are_refused(x, strength):
+    with pytest.raises(ConfigError, match="add up to 0"):
+        run(signals_of(*table()), x, strength)

@@ -11,7 +11,7 @@ from scipy import stats
 
 from gmc_core import inverses
 from gmc_core.completion import completed_blocks
-from gmc_core.errors import ConfigError
+from gmc_core.errors import ConfigError, NumericalError
 from gmc_core.estep import solve_systems
 from gmc_core.fit import Fit
 from gmc_core.folding import ROUNDS, fold_in
@@ -267,3 +267,12 @@ def test_folding_in_is_rounds_of_solving_and_refining(dtype, monkeypatch):
         filled = opinions.refine(filled, weights, 0.5)
         weights = solve_systems(signals, filled, gaussian, fit.noise, team).weights
     np.testing.assert_allclose(found, weights, atol=1e-9 if dtype == "float64" else 2e-4)
+
+
+def test_opinions_beyond_all_numbers_are_an_error():
+    ratings = drawn()
+    opinions = Opinions(OrdinalScale.of(ratings), ratings)
+    weights = np.zeros(len(ratings))
+    weights[3] = 1e308
+    with pytest.raises(NumericalError, match="not finite under this model"):
+        opinions.refine(opinions.first_guess, weights, 1e3)

@@ -8,20 +8,24 @@ import os
 import re
 import time
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import streamlit as st
 from computed_runs import computed
 from stored_runs import opened, texts, use_folders
 
 from explorer import sources
 from explorer.places import uploads_folder
 from explorer.tables import to_csv
+from gmc_core.attributes import UserGroups
 from gmc_core.errors import DataError
 from gmc_core.experiment import ExperimentConfig
 from gmc_core.filters import Filter
+from gmc_core.model_file import load_model, save_model
 from gmc_core.settings import FitSettings
 from gmc_core.store import Store, StoreError
 from gmc_core.table_files import TableWriter, safe_text
@@ -196,9 +200,19 @@ RENDERED = ("markdown", "caption", "info", "warning", "error", "success", "html"
             "checkbox", "radio", "subheader", "header", "title", "expander", "tab")  # fmt: skip
 
 
+# Of these only the label and the help.
+LABELLED = ("selectbox", "multiselect", "toggle", "slider", "select_slider", "number_input",
+            "text_input", "text_area", "segmented_control", "checkbox", "radio")  # fmt: skip
+
+
 def check_texts(at) -> None:
     """No text of the file works as Markdown or HTML on the page."""
     assert not at.exception
+    for kind in LABELLED:
+        for element in at.get(kind):
+            for text in (str(element.label), str(element.help or "")):
+                found = RAW.search(text)
+                assert found is None, (kind, found, text[:400])
     for kind in RENDERED:
         for element in at.get(kind):
             shown = [str(getattr(element, "value", "")), str(getattr(element, "label", ""))]
@@ -224,6 +238,27 @@ def test_recommendations_show_titles_as_text(evil_link):
     at = opened("recommend", **evil_link, who="known", user=f"{EVIL} 3")
     check_texts(at)
     assert "onerror" in texts(at)  # the titles are there, and inert
+
+
+@pytest.mark.parametrize("who", ["Yourself", "A user of the data"])
+def test_attributes_of_users_are_shown_as_text(who, evil_link):
+    store = Store()
+    path = store.model_path(evil_link["run"])
+    model = load_model(path)
+    values = np.array([f"{EVIL} F", "M"] * 30, dtype=object)
+    groups = UserGroups.of({EVIL: values})
+    gaussian = replace(model.gaussian, coefficients=np.full((len(model.items), len(groups)), 0.1))
+    info = {EVIL: values[: model.ratings.n_users]}
+    knowing = replace(
+        model, groups=groups, gaussian=gaussian, ratings=replace(model.ratings, user_info=info)
+    )
+    save_model(knowing, path)
+    store.close()
+    st.cache_resource.clear()
+    at = opened("recommend", **evil_link, who=who)
+    check_texts(at)
+    words = [*(box.label for box in at.selectbox), texts(at)]
+    assert any("onerror" in word and "bold" in word for word in words)
 
 
 NAMES = (

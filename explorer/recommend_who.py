@@ -146,6 +146,13 @@ def pick_user(run: Run, model: GaussianModel) -> tuple[People, int] | None:
             or "novel"
         )
     people = novel_people(run, model) if group == "novel" else trained
+    if people is None and group == "novel":
+        st.info(
+            "The new users of this run cannot be drawn again: the data are not those that it was "
+            "fitted to. Choose the users used for training, or fit the data as they are now.",
+            icon=":material/person_off:",
+        )
+        return None
     if people is None:
         st.info(
             "This model was saved without its training ratings, so it knows no users. Choose "

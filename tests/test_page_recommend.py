@@ -366,6 +366,19 @@ def test_what_is_known_of_a_user_is_said_and_counts(known, protocol):
     assert "what this user's groups like more or less" in texts(at)
 
 
+def test_new_users_of_data_that_have_changed_are_missed(known, knowing):
+    file = knowing[0].parent / "ml-1m" / "ratings.dat"
+    content = file.read_bytes()
+    file.write_bytes(b"\n".join(content.splitlines()[:-200]) + b"\n")
+    try:
+        at = opened(PAGE, run=known["strong"], who=USER)
+    finally:
+        file.write_bytes(content)
+    assert not at.exception
+    assert "cannot be drawn again" in texts(at)
+    assert "saved without its training ratings" not in texts(at)
+
+
 def test_models_without_groups_do_not_ask(ids):
     at = opened(PAGE, run=ids["weak"])
     assert "Gender" not in [element.label for element in at.selectbox]

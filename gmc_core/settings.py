@@ -22,7 +22,7 @@ MAX_COMPONENTS = 20
 
 # In stars; variances grow with the square of the scale. Chosen on ratings held out
 # inside training sets of MovieLens 1M and of the sample, see docs/beyond.md.
-EXACT_ITERATIONS = 10
+EXACT_ITERATIONS = 10  # after a longest step; what the short one after it changes is small
 # Longer steps were not tried.
 MOST_RELAXATION = 8.0
 _MOST_STRENGTH = 300.0

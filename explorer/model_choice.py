@@ -124,13 +124,13 @@ def _controls(kind: str, ratings: Ratings) -> dict[str, Any]:
 
 
 @st.cache_data(max_entries=8, show_spinner=False)
-def _attribute_names(_ratings: Ratings, sha256: str) -> list[str]:
+def _attribute_names(_ratings: Ratings, side_sha256: str) -> list[str]:
     return list(UserGroups.of(_ratings.user_info).choices)
 
 
 def _attributes(ratings: Ratings) -> dict[str, bool]:
     """Whether the mean depends on users' attributes, where these make groups."""
-    names = _attribute_names(ratings, ratings.sha256)
+    names = _attribute_names(ratings, ratings.side_sha256)
     if not names:
         return {}
     used = st.toggle(

@@ -198,9 +198,11 @@ def _row(model: GaussianModel, posterior: Posterior) -> pd.DataFrame:
 def sentence(name: str, count: int, known: bool = False) -> str:
     """Whose list it is; known : whether anything is known besides the ratings."""
     if count == 0:
-        who = "the average user of these groups" if known else "the average user"
+        who = "the average user"
         if name != "you":
+            who = "such a user on average" if known else who
             return f"Best titles for {who}: none of this user's ratings is used."
+        who = "the average user of your groups" if known else who
         return f"Best titles for {who}; rate a few and the list becomes yours."
     ratings = "rating" if count == 1 else "ratings"
     return f"Best unrated titles for {escape(name)}, from {count:,} {ratings}."

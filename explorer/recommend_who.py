@@ -75,8 +75,8 @@ def about_you(model: GaussianModel) -> Floats | None:
         return None
     # Open where a link tells something, and from then on: not shut by the last answer's going.
     if any(f"about_{name}" in st.query_params for name in model.groups.choices):
-        st.session_state["about_open"] = True
-    opened = bool(st.session_state.get("about_open"))
+        st.session_state["about-you-open"] = True
+    opened = bool(st.session_state.get("about-you-open"))
     with st.expander("About you, if you like", icon=":material/badge:", expanded=opened):
         chosen = [_group_box(name, own) for name, own in model.groups.choices.items()]
     given = [label for label in chosen if label != NOT_GIVEN]
@@ -96,7 +96,8 @@ def _group_box(attribute: str, labels: list[str]) -> str:
 
 
 def about_user(model: GaussianModel, people: People, user: int) -> Floats | None:
-    """What is known of a user of the data besides ratings, shown and as covariates."""
+    """What is known of a user of the data besides ratings, shown and as covariates; None
+    where that is nothing."""
     if model.groups is None:
         return None
     known = model.covariates_of(people.ratings, user)
@@ -104,8 +105,8 @@ def about_user(model: GaussianModel, people: People, user: int) -> Floats | None
     if labels:
         fact(f"Also known: {escape(', '.join(labels))}.")
     elif known is not None and known.any():
-        fact("Also known: that this user belongs to none of the groups the model knows.")
-    return known
+        fact("What else is known puts this user into none of the groups that the model knows.")
+    return known if known is not None and known.any() else None
 
 
 def next_rows(

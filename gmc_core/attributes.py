@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from gmc_core.errors import ConfigError
-from gmc_core.ratings import Ratings
+from gmc_core.ratings import Ratings, attribute_column
 from gmc_core.readers.text import number_or_nan
 from gmc_core.signals import Signals
 
@@ -32,6 +30,8 @@ STRENGTH = 100.0
 LEAST_USERS = 20
 # Groups of one attribute; of more only the largest.
 MOST_GROUPS = 30
+# Characters of a text that names a group.
+_LONGEST = 80
 # Groups in all, which bounds the memory of x.
 MOST_IN_ALL = 500
 # A number with more than MOST_GROUPS values is cut into that many ranges with as many users.
@@ -60,12 +60,12 @@ class _Attribute:
 
     def members(self, column: np.ndarray) -> Floats:
         """(M, groups) 1 or 0; NaN where the attribute is unknown."""
-        if self.edges:
-            numbers = _numbers(column)
+        numbers = _numbers(column) if self.edges or self.numeric else None
+        if numbers is not None and self.edges:
             known, own = np.isfinite(numbers), np.searchsorted(self.edges, numbers)
         else:
             place = {text: index for index, text in enumerate(self.texts)}
-            texts = [_text(x) for x in _numbers(column)] if self.numeric else _texts(column)
+            texts = _texts(column) if numbers is None else [_text(x) for x in numbers]
             known = np.array([text != "" for text in texts], dtype=bool)
             own = np.array([place.get(text, -1) for text in texts], dtype=np.int64)
         members = (own[:, None] == np.arange(len(self.labels))).astype(np.float64)
@@ -103,21 +103,24 @@ class UserGroups:
 
         A text makes a group of the users who have it, a number with few values as well;
         one with many is cut into ranges. Groups of fewer than ``LEAST_USERS`` are none,
-        nor is an attribute that puts most users into no group, as a zip code does, or
-        whose labels are those of one before.
+        nor those of texts too long for a name, nor is an attribute that puts most users
+        into no group, as a zip code does. Attributes are taken by the alphabet; one whose
+        labels are those of one before, or with which there are more than ``MOST_IN_ALL``
+        groups, is left out.
         """
         attributes: list[_Attribute] = []
         shares: list[Floats] = [np.zeros(0)]
         labels: list[str] = []
-        for name, column in user_info.items():
-            attribute = _attribute(str(name), np.asarray(column))
+        for name, values in sorted(user_info.items()):
+            column = attribute_column(values)
+            attribute = _attribute(name, column)
             if attribute is None or not set(attribute.labels).isdisjoint(labels):
                 continue
             if len(labels) + len(attribute.labels) > MOST_IN_ALL:
-                break
+                continue
             attributes.append(attribute)
             labels += attribute.labels
-            shares.append(np.nanmean(attribute.members(np.asarray(column)), axis=0))
+            shares.append(np.nanmean(attribute.members(column), axis=0))
         return cls(tuple(labels), np.concatenate(shares), tuple(attributes))
 
     @classmethod
@@ -168,7 +171,8 @@ class UserGroups:
     def members(self, user_info: Mapping[str, np.ndarray], users: int) -> Floats:
         """(M, G) whether each of ``users`` users is of a group: 1, 0, or NaN for unknown."""
         unknown = np.full(users, None, dtype=object)
-        parts = [own.members(user_info.get(own.name, unknown)) for own in self._attributes]
+        columns = [attribute_column(user_info.get(own.name, unknown)) for own in self._attributes]
+        parts = [own.members(column) for own, column in zip(self._attributes, columns, strict=True)]
         return np.hstack([np.zeros((users, 0)), *parts])
 
     def covariates(self, user_info: Mapping[str, np.ndarray], users: int) -> Floats:
@@ -218,23 +222,18 @@ class UserGroups:
 
 def _attribute(name: str, column: np.ndarray) -> _Attribute | None:
     """How a column makes groups, None if it does not."""
-    numeric = _is_numeric(column)
+    numeric = column.dtype.kind in "if"
     if numeric:
         numbers = _numbers(column)
         numbers = numbers[np.isfinite(numbers)]
         if len(np.unique(numbers)) > MOST_GROUPS:
-            if len(numbers) < RANGES * LEAST_USERS:
-                return None
-            shares = np.arange(1, RANGES) / RANGES
-            # Values that occur, so that no range between two of them is empty.
-            cuts = np.unique(np.quantile(numbers, shares, method="inverted_cdf"))
-            cuts = cuts[cuts < numbers.max()]
-            return _Attribute(name, edges=tuple(cuts.tolist())) if len(cuts) else None
+            edges = _edges(numbers)
+            return _Attribute(name, edges=edges) if edges else None
         texts = [_text(x) for x in numbers]
     else:
         texts = [text for text in _texts(column) if text]
     found, counts = np.unique(np.array(texts, dtype=object), return_counts=True)
-    order = np.argsort(-counts, kind="stable")
+    order = [k for k in np.argsort(-counts, kind="stable") if len(found[k]) <= _LONGEST]
     kept = [k for k in order if LEAST_USERS <= counts[k] < len(texts)][:MOST_GROUPS]
     if not kept or counts[kept].sum() < len(texts) / 2:
         return None
@@ -244,30 +243,31 @@ def _attribute(name: str, column: np.ndarray) -> _Attribute | None:
     )
 
 
-def _is_numeric(column: np.ndarray) -> bool:
-    """Whether all that is known is numbers; a text of digits, such as a zip code, is none."""
-    if column.dtype.kind in "iuf":
-        return True
-    known = column[~pd.isna(column)]
-    return len(known) > 0 and all(
-        isinstance(value, Real) and not isinstance(value, bool | np.bool_) for value in known
-    )
+def _edges(numbers: Floats) -> tuple[float, ...]:
+    """Where numbers are cut into about ``RANGES`` ranges, none of few users."""
+    shares = np.arange(1, RANGES) / RANGES
+    kept: list[float] = []
+    below = 0
+    for cut in np.unique(np.quantile(numbers, shares, method="inverted_cdf")).tolist():
+        up_to = int(np.count_nonzero(numbers <= cut))
+        if min(up_to - below, len(numbers) - up_to) >= LEAST_USERS:
+            kept.append(cut)
+            below = up_to
+    return tuple(kept)
 
 
 def _numbers(column: np.ndarray) -> Floats:
     """(M,) the numbers, NaN where there is none."""
-    if column.dtype.kind in "iuf":
+    if column.dtype.kind in "if":
         return column.astype(np.float64)
-    missing = pd.isna(column)
-    return np.array(
-        [np.nan if gone else number_or_nan(str(v)) for v, gone in zip(column, missing, strict=True)]
-    )
+    return np.array([np.nan if text is None else number_or_nan(text) for text in column])
 
 
 def _texts(column: np.ndarray) -> list[str]:
     """The texts, "" where there is none."""
-    missing = pd.isna(column)
-    return ["" if gone else str(value) for value, gone in zip(column, missing, strict=True)]
+    if column.dtype.kind in "if":
+        return [_text(number) for number in _numbers(column)]
+    return ["" if text is None else text for text in column]
 
 
 def _text(number: float) -> str:

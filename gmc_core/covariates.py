@@ -61,8 +61,8 @@ class Regression:
     """
 
     def __init__(self, covariates: Floats, strength: float) -> None:
-        apart = np.abs(covariates.sum(axis=0)) > 1e-9 * (1 + np.abs(covariates).sum(axis=0))
-        if not strength > 0 or apart.any():
+        near = np.abs(covariates.sum(axis=0)) <= 1e-9 * (1 + np.abs(covariates).sum(axis=0))
+        if not strength > 0 or not near.all():
             raise ConfigError("Covariates add up to 0 and have a prior with a weight above 0.")
         self.covariates, self.strength = covariates, strength
         gram = covariates.T @ covariates + strength * np.eye(covariates.shape[1])

@@ -19,13 +19,14 @@ Positions = npt.NDArray[np.int64]
 # Flops in one piece of work, as in the plain E-step: about 20 ms.
 _PIECE = 5e8
 
-# Numbers in the workspace, at least: 8 MB. Many small signals would otherwise go in
-# batches of one or two, each with the overhead of a team's run.
+# Numbers in the workspace, at least. Many small signals would otherwise go in batches of
+# one or two, each with the overhead of a team's run.
 _ROOM = 1 << 20
 
 
 def room_for(signals: Signals) -> int:
-    """Numbers in the workspace: no more than Σ has, unless one signal needs more."""
+    """Numbers in the workspace: as many as Σ has, or more where that is little, or where
+    one signal needs more; no more than all signals do."""
     squares = signals.sizes**2
     room = max(signals.dimension**2, int(squares.max(initial=0)), _ROOM)
     return min(room, int(squares.sum()))

@@ -14,12 +14,16 @@ from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 from scipy import sparse
 
 from gmc_core.errors import ConfigError, DataError, UnknownIdError
 
 FloatArray = npt.NDArray[np.floating]
 IntArray = npt.NDArray[np.integer]
+
+
+_NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
 
 
 def frozen(array: np.ndarray) -> np.ndarray:
@@ -225,6 +229,34 @@ class ItemInfo:
         )
 
 
+def attribute_column(values: npt.ArrayLike) -> np.ndarray:
+    """One attribute of the users in the one form that everything reads.
+
+    Returns
+    -------
+    (M,) int64 or float64 (NaN for unknown) if all that is known are numbers; otherwise
+    objects, texts or None for unknown. A text of digits, such as a zip code, stays a text.
+    """
+    column = np.asarray(values)
+    if column.dtype.kind in "iu":
+        return column.astype(np.int64)
+    if column.dtype.kind == "f":
+        return column.astype(np.float64) + 0.0  # no -0
+    texts = column.astype(object)
+    unknown = np.asarray(pd.isna(texts), dtype=bool)
+    known = texts[~unknown]
+    if len(known) and pd.api.types.infer_dtype(known) in _NUMBERS:
+        try:
+            numbers = np.full(len(texts), np.nan)
+            numbers[~unknown] = [float(value) for value in known]
+            return numbers + 0.0
+        except OverflowError:
+            pass  # a whole number beyond all floats is told apart by its digits
+    texts[unknown] = None
+    texts[~unknown] = [str(value) or None for value in known]
+    return texts
+
+
 @dataclass(frozen=True, eq=False)
 class Ratings:
     """An immutable sparse users × items table, in compressed rows (CSR).
@@ -237,7 +269,8 @@ class Ratings:
     values : (nnz,) float64 ratings, finite.
     scale : the rating scale.
     item_info : titles, genres and years of the items.
-    user_info : attribute name → (M,) array of that attribute (age, gender, …).
+    user_info : attribute name → (M,) array of that attribute (age, gender, …), as
+        :func:`attribute_column` makes it.
     name, licence, citation : of the data set, for display and saved models.
 
     Users and items without ratings are allowed (a filter or a split can leave
@@ -270,7 +303,9 @@ class Ratings:
             raise DataError("The item information does not fit the item vocabulary.")
         for array in (self.indptr, self.indices, self.values):
             frozen(array)
-        info = {key: frozen(np.asarray(column)) for key, column in self.user_info.items()}
+        info = {str(key): frozen(attribute_column(own)) for key, own in self.user_info.items()}
+        if len(info) != len(self.user_info):
+            raise DataError("Two attributes of the users have the same name; rename one.")
         object.__setattr__(self, "user_info", MappingProxyType(info))
 
     @classmethod
@@ -390,7 +425,10 @@ class Ratings:
     def side_sha256(self) -> str:
         """Hash of what models can read besides the ratings: users' attributes and genres;
         "" where there is nothing."""
-        known = {name: column.tolist() for name, column in sorted(self.user_info.items())}
+        known = {
+            name: (column.astype(np.float64) if column.dtype.kind == "i" else column).tolist()
+            for name, column in sorted(self.user_info.items())
+        }
         if not known and not any(self.item_info.genres):
             return ""
         return hashlib.sha256(repr((known, self.item_info.genres)).encode()).hexdigest()

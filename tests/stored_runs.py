@@ -25,6 +25,7 @@ SMALL = Filter(max_items=60)
 DATA = {
     "name": "sample",
     "sha256": prepare(ExperimentConfig(filter=SMALL)).data_sha256,
+    "side_sha256": prepare(ExperimentConfig(filter=SMALL)).ratings.side_sha256,
     "users": 600,
     "items": 60,
     "ratings": 9000,

@@ -73,12 +73,12 @@ def test_texts_and_few_numbers_make_groups_and_many_numbers_ranges():
             "height": rng.normal(170, 10, 400),
         }
     )
-    assert groups.labels[:6] == ("gender F", "gender M", "age 1", "age 18", "age 25", "age 35")
+    assert groups.labels[:6] == ("age 1", "age 18", "age 25", "age 35", "gender F", "gender M")
     assert len(groups) == 6 + RANGES
     assert groups.labels[6].startswith("height to ")
     assert groups.labels[7].startswith("height above ") and " to " in groups.labels[7]
     assert groups.labels[-1].startswith("height above ") and " to " not in groups.labels[-1]
-    np.testing.assert_allclose(groups.shares[:6], [0.5, 0.5, 0.25, 0.25, 0.25, 0.25])
+    np.testing.assert_allclose(groups.shares[:6], [0.25, 0.25, 0.25, 0.25, 0.5, 0.5])
     np.testing.assert_allclose(groups.shares[6:], 1 / RANGES, atol=0.01)
 
 
@@ -106,7 +106,7 @@ def test_covariates_add_up_to_nothing_and_the_unknown_is_nothing():
     groups = UserGroups.of({"gender": gender, "age": age})
     x = groups.covariates({"gender": gender, "age": age}, 200)
     np.testing.assert_allclose(x.sum(axis=0), 0, atol=1e-9)
-    assert not x[3, :2].any() and not x[1, 2:].any()
+    assert not x[3, 2:].any() and not x[1, :2].any()
     assert not groups.covariates({}, 5).any()
     assert groups.of_user({"gender": gender, "age": age}, 3) == ["age 20"]
 
@@ -118,7 +118,7 @@ def test_labels_give_the_same_covariates_as_attributes():
     for user in (0, 1, 99):
         np.testing.assert_allclose(groups.covariates_of(groups.of_user(info, user)), x[user])
     assert not groups.covariates_of([]).any()
-    with pytest.raises(ConfigError, match="There is no group 'gender X'; the groups are gender F"):
+    with pytest.raises(ConfigError, match="There is no group 'gender X'; the groups are age 20"):
         groups.covariates_of(["gender X"])
     with pytest.raises(ConfigError, match="both gender F and gender M"):
         groups.covariates_of(["gender M", "gender F"])
@@ -142,8 +142,8 @@ def test_descriptions_go_round():
     assert np.array_equal(again.covariates(RATINGS.user_info, USERS), x)
     with pytest.raises(ConfigError, match="do not fit together"):
         UserGroups.from_description(groups.describe(), groups.shares[1:])
-    likes = groups.describe()[:1]
-    two = groups.shares[:2]
+    likes = groups.describe()[-1:]
+    two = groups.shares[-2:]
     for hostile, shares in (
         (likes * 2, np.tile(two, 2)),  # twice
         ([{**likes[0], "texts": []}], two),
@@ -175,6 +175,8 @@ def test_whatever_makes_groups_can_be_read_again():
         "missing": missing,
         "a": np.array(["b c", "d"] * (size // 2), dtype=object),
         "a b": np.array(["c", "e"] * (size // 2), dtype=object),  # the label of one before
+        "zeros": np.array([0.0, -0.0, 1.0, 1.0] * (size // 4)),
+        "long": np.array(["x" * 81, "y" * 81] * (size // 2), dtype=object),
         "truth": rng.random(size) < 0.5,
         "zip": np.array([f"{v:05d}" for v in rng.integers(0, 99999, size)], dtype=object),
     }
@@ -193,11 +195,64 @@ def test_whatever_makes_groups_can_be_read_again():
     assert made["some ages"] == ["some ages 20", "some ages 30", "some ages 40"]
     assert made["truth"] == ["truth False", "truth True"]
     assert "zip" not in made and "a b" not in made
-    for name in ("top-coded", "income", "tied"):
-        if name in made:
-            assert len(made[name]) >= 2
+    for name in ("top-coded", "income", "ages"):
+        counts = groups.members(columns, size)[:, [groups.labels.index(own) for own in made[name]]]
+        assert counts.sum(axis=0).min() >= LEAST_USERS and len(made[name]) > 3
+    assert made["zeros"] == ["zeros 0", "zeros 1"]
+    assert "long" not in made
     late = groups.covariates({"some ages": np.array(["20.0", "20"], dtype=object)}, 2)
     assert np.array_equal(late[0], late[1]) and late.any()
+
+
+def test_ranges_have_enough_users():
+    ages = np.concatenate([np.arange(35.0), np.full(50, 50.0), np.full(60, 60.0), [70.0] * 15])
+    zeros = np.concatenate([np.zeros(136), np.repeat(np.arange(1.0, 33), 2)])
+    for numbers in (ages, zeros, np.arange(160.0), np.arange(40.0)):
+        groups = UserGroups.of({"n": numbers})
+        members = groups.members({"n": numbers}, len(numbers))
+        assert len(groups) != 1
+        assert members.sum(axis=0).min(initial=LEAST_USERS) >= LEAST_USERS
+        np.testing.assert_allclose(members.sum(axis=1), 1 if len(groups) else 0)
+
+
+def test_one_input_has_one_hash_whatever_its_type():
+    ages = [20, 30, 40] * (USERS // 3)
+    names = ["a", "b", None] * (USERS // 3)
+    forms = [
+        {"age": np.array(ages), "name": np.array(names, dtype=object)},
+        {"name": np.array(names, dtype=object), "age": np.array(ages, dtype=np.float32)},
+        {"age": np.array(ages, dtype=object), "name": np.array([v or "" for v in names])},
+        {"age": np.array([np.int64(v) for v in ages], dtype=object),
+         "name": np.array([np.nan if v is None else np.str_(v) for v in names], dtype=object)},
+    ]  # fmt: skip
+    made = [replace(RATINGS, user_info=info) for info in forms]
+    assert len({own.side_sha256 for own in made}) == 1
+    assert len({UserGroups.of(own.user_info).labels for own in made}) == 1
+    with pytest.raises(DataError, match="same name"):
+        replace(RATINGS, user_info={1: np.array(ages), "1": np.array(ages)})
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        [1, "a", None, 2.5, b"x", pd.NA, pd.NaT, 10**400, True],
+        [10**400, 1, 2],
+        [float("inf"), -1.0, np.nan],
+        np.array(["2020-01-01", "2021-01-01"], dtype="datetime64[D]"),
+        np.array([1.5, 2.5], dtype=np.float16),
+        np.array([True, False]),
+        [],
+    ],
+)
+def test_any_column_is_saved_and_read_again(column, tmp_path):
+    values = np.resize(np.array(column, dtype=object), USERS) if len(column) else [None] * USERS
+    ratings = replace(RATINGS, user_info={"odd": values})
+    model = fit(no_split(ratings), replace(EXACT, iterations=5)).model()
+    again = load_model(save_model(model, tmp_path / "m.npz"))
+    expected, found = ratings.user_info["odd"], again.ratings.user_info["odd"]
+    assert found.dtype == expected.dtype
+    assert [repr(v) for v in found.tolist()] == [repr(v) for v in expected.tolist()]
+    assert again.ratings.side_sha256 == ratings.side_sha256
 
 
 # Models -------------------------------------------------------------------------------
@@ -217,13 +272,13 @@ def test_planted_groups_help(settings, protocol):
 def test_coefficients_are_what_was_planted():
     found = fit(no_split(RATINGS), replace(EXACT, iterations=30))
     B, labels = found.state.gaussian.coefficients, found.groups.labels
-    assert labels[:2] == ("likes first", "likes second")
+    assert labels[-2:] == ("likes first", "likes second")
     assert not any(label.startswith("name") for label in labels)
-    difference = B[:, 0] - B[:, 1]
+    difference = B[:, -2] - B[:, -1]
     half = ITEMS // 2
     # 1.6 in the middle of the scale, less its ends' and the prior's share.
     assert 0.5 < difference[:half].mean() < 1.6 and -1.6 < difference[half:].mean() < -0.5
-    assert np.abs(B[:, 2:]).mean() < 0.2
+    assert np.abs(B[:, :-2]).mean() < 0.2
 
 
 def test_without_attributes_nothing_changes():

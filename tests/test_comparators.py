@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from making import STARS, movielens_folder, random_table, ratings_of
 
+from gmc_core.attributes import UserGroups
 from gmc_core.auto import choose
 from gmc_core.baselines import fit_biases
 from gmc_core.comparators import (
@@ -360,7 +361,8 @@ def test_a_package_can_be_given_the_users_groups(tmp_path):
         arrays = plain_arrays(split)
         everyone = [split.train, *([] if split.shown is None else [split.shown])]
         women = np.concatenate([part.user_info["gender"] == "F" for part in everyone])
-        assert np.array_equal(arrays["user_groups"][:, 0] == 1, women)
+        column = UserGroups.of(split.train.user_info).labels.index("gender F")
+        assert np.array_equal(arrays["user_groups"][:, column] == 1, women)
         assert set(np.unique(arrays["user_groups"])) == {0.0, 1.0}
         assert len(arrays["user_groups"]) > arrays["test_users"].max()
     assert plain_arrays(splits()[0])["user_groups"].shape[1] == 0

@@ -121,7 +121,7 @@ def test_what_is_known_of_users_can_be_left_out(store, tmp_path):
     assert not at.exception
     used = at.toggle(key="attributes")
     assert used.value is True
-    assert "gender, age, occupation: μ + B x" in used.help and "zip" not in used.help
+    assert "age, gender, occupation: μ + B x" in used.help and "zip" not in used.help
     used.set_value(False).run()
     at.button(key="start_fit").click().run()
     assert not at.exception

@@ -359,7 +359,7 @@ def test_visitors_can_say_what_they_are_of(known):
 def test_what_is_known_of_a_user_is_said_and_counts(known, protocol):
     at = opened(PAGE, run=known[protocol], who=USER)
     assert not at.exception
-    assert "Also known: gender " in texts(at)
+    assert "Also known: age " in texts(at)
     with Store() as store:
         model = store.model(known[protocol])
     assert model.groups is not None

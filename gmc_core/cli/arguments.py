@@ -130,7 +130,7 @@ def add_experiment_arguments(
         "--iterations",
         type=whole,
         metavar="L",
-        help="of MAP-EM; 0 predicts the initial value (default: 10; exact and ordinal: 11)",
+        help="of MAP-EM; 0 predicts the initial value (default: 10)",
     )
     add(
         model,

@@ -74,7 +74,12 @@ class _Progress:
         if fit.groups is not None and len(fit.groups):
             used = ", ".join(fit.groups.choices)
             note(f"the mean depends on the users' {used}; --no-attributes leaves that out")
-        elif settings.is_exact and fit.split.train.user_info and settings.signals != "rows":
+        elif (
+            settings.is_exact
+            and settings.attributes
+            and fit.split.train.user_info
+            and settings.signals != "rows"
+        ):
             note("users' attributes are left out: they need users as signals (rows)")
         if self.total and must_compile():
             note("the first run compiles the solvers, which takes 10 to 20 seconds once")

@@ -155,12 +155,12 @@ def _table(model: GaussianModel, found: list[Recommendation]) -> str:
 
 
 def _explanation(model: GaussianModel, posterior: Posterior, item: Recommendation) -> str:
-    """What was expected before, the largest shares and the sum of the others: the prediction."""
+    """The mean, what else is known, the largest shares, the others' sum: the prediction."""
     shares = model.explain(posterior, item.item)
     rest = sum(share.share for share in shares[SHARES:])
     lines = ["", f"{item.title}: {item.predicted:.2f}"]
     mean, before = model.gaussian.mean[item.item], posterior.prior_mean[item.item]
-    lines.append(f"  {mean:+.2f}  before any rating")
+    lines.append(f"  {mean:+.2f}  mean of all users")
     if before != mean:
         lines.append(f"  {before - mean:+.2f}  what the user's groups like more or less")
     lines += [

@@ -203,7 +203,14 @@ def compare(args: argparse.Namespace) -> None:
 
     with open_store() as store:
         runs = [store.find(name) for name in args.ids]
-        settings = [{**flat(run.config.as_dict()), "data": run.data_sha256} for run in runs]
+        settings = [
+            {
+                **flat(run.config.as_dict()),
+                "data": run.data_sha256,
+                "attributes and genres": (run.data or {}).get("side_sha256", ""),
+            }
+            for run in runs
+        ]
         names = {name: None for values in settings for name in values}
         rows = [
             (name, *(text(values.get(name))[:16] for values in settings))

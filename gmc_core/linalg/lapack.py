@@ -36,8 +36,8 @@ _EXTERNAL = {
 
 
 def letters() -> np.ndarray:
-    """The letters that LAPACK's flags point to: Upper, Left, Transposed, Non-unit or plain."""
-    return np.frombuffer(b"ULTN", dtype=np.uint8).copy()
+    """The letters that LAPACK's flags point to: Upper, Transposed, Not transposed."""
+    return np.frombuffer(b"UTN", dtype=np.uint8).copy()
 
 
 def potrf(matrix, n, ld, flags, integers):  # type: ignore[no-untyped-def]
@@ -102,7 +102,7 @@ def _subtract_gram_overload(rows, out, width, n, strides, anew, flags, integers,
         before = scalars[2 * anew :]
         syrk(
             flags.ctypes,
-            flags[2:].ctypes,
+            flags[1:].ctypes,
             integers[1:].ctypes,
             integers.ctypes,
             scalars[1:].ctypes,
@@ -132,10 +132,10 @@ def _gram_overload(rows, n, rank, inner, out, flags, integers, scalars):  # type
         # To Fortran ``rows`` is rank × n: a plain product for rowsᵀ rows.
         integers[0], integers[1] = n, rank
         order, depth = integers, integers[1:]
-        form = flags[2:]
+        form = flags[1:]
         if inner:
             order, depth = integers[1:], integers
-            form = flags[3:]
+            form = flags[2:]
         syrk(
             flags.ctypes,
             form.ctypes,
@@ -167,10 +167,10 @@ def _multiply_overload(rows, square, out, n, width, transposed, flags, integers,
     def implementation(rows, square, out, n, width, transposed, flags, integers, scalars):  # type: ignore[no-untyped-def]
         # To Fortran all three are transposed: outᵀ = squareᵀ · rowsᵀ.
         integers[0], integers[1] = width, n
-        form = flags[3 - transposed :]
+        form = flags[2 - transposed :]
         gemm(
             form.ctypes,
-            flags[3:].ctypes,
+            flags[2:].ctypes,
             integers.ctypes,
             integers[1:].ctypes,
             integers.ctypes,

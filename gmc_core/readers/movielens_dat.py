@@ -13,6 +13,7 @@ from gmc_core.readers.table import Text, line_of_row, read_table
 from gmc_core.readers.text import (
     Item,
     decode,
+    number_or_nan,
     numbered_lines,
     split_genres,
     to_utf8,
@@ -138,7 +139,11 @@ def _read_users(member: Member) -> dict[str, tuple[object, ...]]:
                 value=row,
             )
         number, gender, age, occupation, zip_code = (field.strip() for field in fields)
-        known[number] = (gender, AGES.get(age, age), _occupation(occupation), zip_code)
+        known[number] = (gender, age, _occupation(occupation), zip_code)
+    brackets = all(own[1] in AGES for own in known.values())
+    for number, (sex, code, *rest) in known.items():
+        years = str(code)
+        known[number] = (sex, AGES[years] if brackets else number_or_nan(years), *rest)
     return known
 
 

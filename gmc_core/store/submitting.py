@@ -187,7 +187,7 @@ def _stamps(name: str) -> list[tuple[str, int, int]]:
 
 def key_of(config: ExperimentConfig, data: dict[str, Any] | None) -> str | None:
     """The run's key with the scale's defaults filled in, None for unknown data."""
-    if data is None:
+    if data is None or ("side_sha256" not in data and config.fit.model != "paper"):
         return None
     fit = config.fit.resolved(RatingScale(*data["scale"]), data.get("items"))
     return replace(config, fit=fit).key(data["sha256"], data.get("side_sha256", ""))

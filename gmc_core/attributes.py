@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gmc_core.errors import ConfigError
-from gmc_core.ratings import Ratings, attribute_column
+from gmc_core.ratings import Ratings
 from gmc_core.readers.text import number_or_nan
 from gmc_core.signals import Signals
+from gmc_core.user_info import attribute_column
 
 Floats = npt.NDArray[np.float64]
 

@@ -14,16 +14,13 @@ from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 from scipy import sparse
 
 from gmc_core.errors import ConfigError, DataError, UnknownIdError
+from gmc_core.user_info import attribute_column
 
 FloatArray = npt.NDArray[np.floating]
 IntArray = npt.NDArray[np.integer]
-
-
-_NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
 
 
 def frozen(array: np.ndarray) -> np.ndarray:
@@ -229,34 +226,6 @@ class ItemInfo:
         )
 
 
-def attribute_column(values: npt.ArrayLike) -> np.ndarray:
-    """One attribute of the users in the one form that everything reads.
-
-    Returns
-    -------
-    (M,) int64 or float64 (NaN for unknown) if all that is known are numbers; otherwise
-    objects, texts or None for unknown. A text of digits, such as a zip code, stays a text.
-    """
-    column = np.asarray(values)
-    if column.dtype.kind in "iu":
-        return column.astype(np.int64)
-    if column.dtype.kind == "f":
-        return column.astype(np.float64) + 0.0  # no -0
-    texts = column.astype(object)
-    unknown = np.asarray(pd.isna(texts), dtype=bool)
-    known = texts[~unknown]
-    if len(known) and pd.api.types.infer_dtype(known) in _NUMBERS:
-        try:
-            numbers = np.full(len(texts), np.nan)
-            numbers[~unknown] = [float(value) for value in known]
-            return numbers + 0.0
-        except OverflowError:
-            pass  # a whole number beyond all floats is told apart by its digits
-    texts[unknown] = None
-    texts[~unknown] = [str(value) or None for value in known]
-    return texts
-
-
 @dataclass(frozen=True, eq=False)
 class Ratings:
     """An immutable sparse users × items table, in compressed rows (CSR).
@@ -270,7 +239,7 @@ class Ratings:
     scale : the rating scale.
     item_info : titles, genres and years of the items.
     user_info : attribute name → (M,) array of that attribute (age, gender, …), as
-        :func:`attribute_column` makes it.
+        :func:`gmc_core.user_info.attribute_column` makes it.
     name, licence, citation : of the data set, for display and saved models.
 
     Users and items without ratings are allowed (a filter or a split can leave

@@ -9,7 +9,7 @@ import streamlit as st
 from explorer import context, sources
 from explorer.units import bytes_text, whole_duration
 from gmc_core.attributes import UserGroups
-from gmc_core.cost import Cost, check_memory, estimate, gemm_rate, memory_limit
+from gmc_core.cost import Cost, check_memory, estimate_fit, gemm_rate, memory_limit
 from gmc_core.errors import ResourceError
 from gmc_core.settings import FitSettings
 from gmc_core.signals import Layout, Signals
@@ -32,16 +32,7 @@ def cost_of(settings: FitSettings) -> Cost:
         chosen.seed,
     )
     sizes, dimension, groups = _sizes(key, settings.signals, settings.block)
-    return estimate(
-        sizes,
-        dimension,
-        settings.dtype,
-        objective=settings.objective,
-        exact=settings.is_exact,
-        components=settings.components or 1,
-        ordinal=settings.model == "ordinal",
-        covariates=groups if settings.uses_attributes else 0,
-    )
+    return estimate_fit(settings, sizes, dimension, groups=groups)
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from gmc_core.errors import ConfigError
 from gmc_core.ratings import Ratings
 from gmc_core.readers.text import number_or_nan
 from gmc_core.signals import Signals
-from gmc_core.user_info import attribute_column
+from gmc_core.user_info import attribute_column, row_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -61,12 +62,12 @@ class _Attribute:
 
     def members(self, column: np.ndarray) -> Floats:
         """(M, groups) 1 or 0; NaN where the attribute is unknown."""
-        numbers = _numbers(column) if self.edges or self.numeric else None
-        if numbers is not None and self.edges:
+        if self.edges:
+            numbers = _numbers(column)
             known, own = np.isfinite(numbers), np.searchsorted(self.edges, numbers)
         else:
             place = {text: index for index, text in enumerate(self.texts)}
-            texts = _texts(column) if numbers is None else [_text(x) for x in numbers]
+            texts = [_text(x) for x in _numbers(column)] if self.numeric else _texts(column)
             known = np.array([text != "" for text in texts], dtype=bool)
             own = np.array([place.get(text, -1) for text in texts], dtype=np.int64)
         members = (own[:, None] == np.arange(len(self.labels))).astype(np.float64)
@@ -78,7 +79,7 @@ class _Attribute:
 class UserGroups:
     """Groups of users by their attributes.
 
-    labels : (G,) such as "gender F". shares : (G,) of the users whose attribute is known.
+    shares : (G,) of the users whose attribute is known.
 
     Raises
     ------
@@ -86,14 +87,17 @@ class UserGroups:
         If labels or attributes repeat, there are too many, or a share is none.
     """
 
-    labels: tuple[str, ...]
-    shares: Floats
     _attributes: tuple[_Attribute, ...]
+    shares: Floats
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """(G,) such as "gender F"."""
+        return tuple(label for own in self._attributes for label in own.labels)
 
     def __post_init__(self) -> None:
-        names = [own.name for own in self._attributes]
-        labels = tuple(label for own in self._attributes for label in own.labels)
-        right = labels == self.labels and self.shares.shape == (len(labels),)
+        names, labels = [own.name for own in self._attributes], self.labels
+        right = self.shares.shape == (len(labels),)
         right &= len(set(labels)) == len(labels) <= MOST_IN_ALL and len(set(names)) == len(names)
         if not (right and np.all((self.shares > 0) & (self.shares < 1))):
             raise ConfigError("The groups of users and their shares do not fit together.")
@@ -122,7 +126,7 @@ class UserGroups:
             attributes.append(attribute)
             labels += attribute.labels
             shares.append(np.nanmean(attribute.members(column), axis=0))
-        return cls(tuple(labels), np.concatenate(shares), tuple(attributes))
+        return cls(tuple(attributes), np.concatenate(shares))
 
     @classmethod
     def from_description(
@@ -151,10 +155,9 @@ class UserGroups:
             rising = np.all(np.isfinite(own.edges)) and np.all(np.diff(own.edges) > 0)
             if bool(own.texts) == bool(own.edges) or not rising:
                 raise ConfigError("A group of users needs either texts or rising numbers.")
-        labels = tuple(label for own in attributes for label in own.labels)
-        if not labels:
+        if not attributes:
             raise ConfigError("There are no groups of users where some were described.")
-        return cls(labels, shares, attributes)
+        return cls(attributes, shares)
 
     def describe(self) -> list[dict[str, Any]]:
         """The groups as plain values, without their shares."""
@@ -185,8 +188,7 @@ class UserGroups:
 
     def of_user(self, user_info: Mapping[str, np.ndarray], user: int) -> list[str]:
         """Labels of the groups of one user."""
-        own = {name: column[user : user + 1] for name, column in user_info.items()}
-        member = self.members(own, 1)[0] == 1
+        member = self.members(row_of(user_info, user), 1)[0] == 1
         return [label for label, is_member in zip(self.labels, member, strict=True) if is_member]
 
     def covariates_of(self, labels: Collection[str]) -> Floats:

@@ -16,7 +16,6 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from gmc_core.covariance import FactoredCovariance
 from gmc_core.errors import ConfigError
@@ -248,9 +247,7 @@ def _moments(
     only: npt.NDArray[np.int64] | None,
 ) -> tuple[Floats, Floats | None]:
     """The same from the weights a_i (nnz,) of an E-step."""
-    matrix = sparse.csr_matrix(
-        (weights, signals.indices, signals.indptr), shape=(signals.count, signals.dimension)
-    )
+    matrix = signals.matrix(weights)
     covariance = gaussian.covariance
     coordinates = np.arange(signals.dimension) if only is None else only
     if isinstance(covariance, FactoredCovariance):

@@ -21,6 +21,7 @@ from gmc_core.linalg.solve import LANE_LIMIT
 from gmc_core.linalg.threads import Team
 from gmc_core.linalg.vectors import lanes
 from gmc_core.mstep import Form, block_rows, choose_form, step_flops
+from gmc_core.settings import FitSettings
 
 # Share of the machine's gemm rate that an iteration reaches; measured .45 to .55 on
 # MovieLens 1M and less where the systems are small. Used for estimates only.
@@ -134,6 +135,28 @@ def estimate(
         solve_flops=float((counts**3).sum() / 3),
         paper_flops=count * dimension**3 * fill**3 / 3,
         memory_bytes=int(matrices + workspace + signals),
+    )
+
+
+def estimate_fit(
+    settings: FitSettings,
+    sizes: npt.NDArray[np.integer],
+    dimension: int,
+    *,
+    groups: int = 0,
+    threads: int | None = None,
+) -> Cost:
+    """:func:`estimate` of a fit with these settings; groups : of users by their attributes."""
+    return estimate(
+        sizes,
+        dimension,
+        settings.dtype,
+        threads=threads,
+        objective=settings.objective,
+        exact=settings.is_exact,
+        components=settings.components or 1,
+        ordinal=settings.model == "ordinal",
+        covariates=groups if settings.uses_attributes else 0,
     )
 
 

@@ -15,11 +15,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
-from scipy import sparse
 
 from gmc_core.errors import ConfigError
 from gmc_core.gaussian import Gaussian
-from gmc_core.linalg.threads import Team
+from gmc_core.linalg.threads import Team, spans
 from gmc_core.signals import Signals
 
 Floats = npt.NDArray[np.float64]
@@ -39,8 +38,8 @@ def shifts(
     if covariates is None or coefficients is None:
         return None
     result = np.empty(len(pair_signals))
-    for start in range(0, len(pair_signals), _PAIRS):
-        of = slice(start, start + _PAIRS)
+    for span in spans(len(pair_signals), _PAIRS):
+        of = slice(*span)
         left, right = covariates[pair_signals[of]], coefficients[pair_coordinates[of]]
         np.einsum("pg,pg->p", left, right, out=result[of])
     return result
@@ -78,9 +77,7 @@ class Regression:
         self, signals: Signals, weights: npt.NDArray[np.floating], gaussian: Gaussian, team: Team
     ) -> tuple[Floats, Floats]:
         """ΔB, and ΔB times a root of H⁻¹, both (N, G), from the weights a_i of the E-step."""
-        matrix = sparse.csr_matrix(
-            (weights, signals.indices, signals.indptr), shape=(signals.count, signals.dimension)
-        )
+        matrix = signals.matrix(weights)
         with team.whole():
             summed = matrix.T @ self.covariates.astype(weights.dtype)
             moment = gaussian.covariance.dot(summed).astype(np.float64)

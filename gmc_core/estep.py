@@ -114,15 +114,15 @@ def solve_systems(
         side = largest if noise.kind == FULL else min(largest, rank)
         team.run(
             factored,
-            _pieces(order, sizes, lambda n: factored_flops(n, rank)),
+            pieces(order, sizes, lambda n: factored_flops(n, rank)),
             lambda: (solve.scratch(side**2, dtype), np.empty(largest * rank, dtype)),
         )
     else:
         matrix = read_only(covariance.matrix)
         lanes = lanes_of(dtype.itemsize)
         split = int(np.searchsorted(-sizes, -solve.LANE_LIMIT))
-        large = _pieces(order[:split], sizes[:split], lambda n: n**3 / 3)
-        small = _pieces(order[split:], sizes[split:], lambda n: n**3 / 3, lanes)
+        large = pieces(order[:split], sizes[:split], lambda n: n**3 / 3)
+        small = pieces(order[split:], sizes[split:], lambda n: n**3 / 3, lanes)
         widest = int(sizes[split]) + 1 if split < len(sizes) else 0
 
         def dense(piece: tuple[bool, npt.NDArray[np.int64]], space: solve.Scratch) -> None:
@@ -191,19 +191,22 @@ def factored_flops(sizes: npt.NDArray[np.float64], rank: int) -> npt.NDArray[np.
     return np.where(sizes > rank, rank**2 * sizes + rank**3 / 3, outside)
 
 
-def _pieces(order, sizes, flops, multiple=1):  # type: ignore[no-untyped-def]
-    """Cut ``order`` into pieces of about _PIECE flops, each a multiple of signals."""
+def pieces(order, sizes, flops, multiple=1):  # type: ignore[no-untyped-def]
+    """Cut ``order`` into pieces of about _PIECE flops, each a multiple of signals.
+
+    sizes : the N_i in this order, falling. flops : of the N_i.
+    """
     cost = np.cumsum(flops(sizes.astype(np.float64)))
-    pieces, start = [], 0
+    cut, start = [], 0
     while start < len(order):
         done = cost[start - 1] if start else 0.0
         stop = int(np.searchsorted(cost, done + _PIECE))
         stop = start + max(multiple, (stop - start) // multiple * multiple)
         # Short systems cost overhead rather than flops; the cap keeps the pieces many.
         stop = min(stop, start + 64 * multiple, len(order))
-        pieces.append(order[start:stop])
+        cut.append(order[start:stop])
         start = stop
-    return pieces
+    return cut
 
 
 def observation_noise_log_det(signals: Signals, noise: Noise, team: Team) -> float:

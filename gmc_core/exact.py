@@ -311,7 +311,7 @@ def exact_m_step(
     added, taken = [], []  # factors of what comes to Σ' and what goes off
     if prior is not None:
         added.append(prior.factor * np.sqrt(1 - share))
-    coefficients = step = None
+    coefficients, step = gaussian.coefficients, None
     if regression is not None:
         coefficients = regression.coefficients(gaussian)
         step, rooted = regression.step(signals, weights, gaussian, team)
@@ -338,9 +338,8 @@ def exact_m_step(
     change = finish(sums, matrix, shift * np.sqrt(share), epsilon, team)
     length = _relax(sums, matrix, relaxation, half, team)
     shift, change = shift * length, None if change is None else change * length
-    step = None if step is None else step * length
     if coefficients is not None and step is not None:
-        coefficients = coefficients + step
+        coefficients = coefficients + step * length
     return Gaussian(gaussian.mean + shift, DenseCovariance(sums), coefficients), change
 
 

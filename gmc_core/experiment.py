@@ -323,7 +323,7 @@ class Experiment:
             ).as_dict(),
             "data": describe(self.prepared),
             "finished": self.finished,
-            "user_groups": list(self.fit.groups.labels) if self.fit and self.fit.groups else [],
+            "user_groups": list(self.fit.groups.labels) if self.fit else [],
             "repetitions": [repetition.as_dict() for repetition in repetitions],
             "summary": summarise(repetitions, scale, seconds),
         }

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gmc_core.attributes import STRENGTH, UserGroups
-from gmc_core.cost import Cost, check_memory, estimate, has_large_weights
+from gmc_core.cost import Cost, check_memory, estimate_fit, has_large_weights
 from gmc_core.covariance import DenseCovariance
 from gmc_core.em import EmState, EmStep, initial_state, map_em
 from gmc_core.errors import ConfigError, NumericalError
@@ -149,23 +149,16 @@ class Fit:
                 "user has none. Use rows as signals, or weak generalization."
             )
         self.signals = Signals.of(train, layout)
-        self.groups: UserGroups | None = None
-        if self.settings.uses_attributes:
-            self.groups = UserGroups.of(train.user_info)
-        self.cost: Cost = estimate(
+        self.groups = UserGroups.of(train.user_info if self.settings.uses_attributes else {})
+        self.cost: Cost = estimate_fit(
+            self.settings,
             self.signals.sizes,
             layout.dimension,
-            self.settings.dtype,
+            groups=len(self.groups),
             threads=self.team.size,
-            objective=self.settings.objective,
-            exact=self.settings.is_exact,
-            components=self._components,
-            ordinal=self.settings.model == "ordinal",
-            covariates=0 if self.groups is None else len(self.groups),
         )
         check_memory(self.cost, memory_limit)
-        if self.groups is not None:
-            self.signals = self.groups.on(self.signals, train)
+        self.signals = self.groups.on(self.signals, train)
         noise = self.settings.noise
         assert noise is not None
         self._given_noise = Noise.of(load_noise(noise, train, layout), layout.dimension)
@@ -175,14 +168,12 @@ class Fit:
         self.shown_signals = self.signals
         if split.shown is not None:
             rows = replace(layout, users=split.shown.n_users)
-            self.shown_signals = Signals.of(split.shown, rows)
-            if self.groups is not None:
-                self.shown_signals = self.groups.on(self.shown_signals, split.shown)
+            self.shown_signals = self.groups.on(Signals.of(split.shown, rows), split.shown)
         self.pairs = self.shown_signals.layout.locate(split.test_users, split.test_items)
-        self._groups: npt.NDArray[np.int64] | None = None
+        self._clusters: npt.NDArray[np.int64] | None = None
         if self._components > 1:
             kinds = genre_matrix(train) if layout.kind == "rows" else None
-            self._groups = user_groups(self.signals, self._components, kinds)
+            self._clusters = user_groups(self.signals, self._components, kinds)
         if start is not None:
             self._check_state(start)
         self._state = start or self._initial_state()
@@ -222,7 +213,7 @@ class Fit:
         if self.ordinal is not None:
             guess = self.ordinal.first_guess(signals.values)
             signals = replace(signals, values=guess)
-        if self._groups is not None:
+        if self._clusters is not None:
             return initial_mixture(signals, self.settings.initial, self.settings.dtype)
         return initial_state(signals, self.settings.initial, self.settings.dtype)
 
@@ -230,7 +221,7 @@ class Fit:
         """Compiled code would read beyond the end of arrays that are too short."""
         ratings, size = len(self.signals.values), self.signals.dimension
         gaussians, weights = [state.gaussian], [state.weights]
-        right = isinstance(state, MixtureState) == (self._groups is not None)
+        right = isinstance(state, MixtureState) == (self._clusters is not None)
         if isinstance(state, MixtureState):
             gaussians, weights = [*gaussians, *state.mixture.components], [*state.weights]
             count = len(state.mixture.components)
@@ -241,7 +232,7 @@ class Fit:
             right &= gaussian.mean.shape == (size,) and own.dimension == size
             right &= own.dtype == self.settings.dtype
             B = gaussian.coefficients
-            right &= B is None or (self.groups is not None and B.shape == (size, len(self.groups)))
+            right &= B is None or (len(self.groups) > 0 and B.shape == (size, len(self.groups)))
             right &= not isinstance(own, DenseCovariance) or own.matrix.shape == (size, size)
         right &= all(own.shape == (ratings,) for own in weights)
         right &= state.values is None or state.values.shape == (ratings,)
@@ -298,11 +289,11 @@ class Fit:
         settings = self.settings
         assert settings.epsilon is not None
         if isinstance(self.state, MixtureState):
-            assert self._groups is not None
+            assert self._clusters is not None
             return mixture_em(
                 self.signals,
                 self.state,
-                groups=self._groups,
+                groups=self._clusters,
                 epsilon=settings.epsilon,
                 iterations=settings.iterations,
                 noise=self.noise,

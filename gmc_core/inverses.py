@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from gmc_core.estep import check_solved
+from gmc_core.estep import check_solved, pieces
 from gmc_core.linalg import posterior, solve
 from gmc_core.linalg.sweep import sweep_space
 from gmc_core.linalg.threads import Team
@@ -15,9 +15,6 @@ from gmc_core.signals import Signals
 
 FloatArray = npt.NDArray[np.floating]
 Positions = npt.NDArray[np.int64]
-
-# Flops in one piece of work, as in the plain E-step: about 20 ms.
-_PIECE = 5e8
 
 # Numbers in the workspace, at least. Many small signals would otherwise go in batches of
 # one or two, each with the overhead of a team's run.
@@ -67,18 +64,14 @@ def invert(
     sizes, dtype = signals.sizes[batch], matrix.dtype
     places = np.concatenate([[0], np.cumsum(sizes**2)[:-1]])
 
-    def some(piece: tuple[int, int], space: tuple[solve.Scratch, FloatArray]) -> None:
-        of = slice(*piece)
+    def some(of: Positions, space: tuple[solve.Scratch, FloatArray]) -> None:
         failed = posterior.invert(batch[of], places[of], systems, matrix, *space, inverses)
         check_solved(failed, signals, dtype)
 
-    cost = np.cumsum(sizes.astype(np.float64) ** 3)
-    cuts = np.searchsorted(cost, np.arange(_PIECE, cost[-1], _PIECE)) + 1
-    edges = np.unique(np.concatenate([[0], cuts, [len(batch)]]))
     largest = int(sizes.max())
     team.run(
         some,
-        list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)),
+        pieces(np.arange(len(batch)), sizes, lambda n: n**3),
         lambda: (solve.scratch(0, dtype), sweep_space(largest, dtype)),
     )
     return places

@@ -32,6 +32,7 @@ from gmc_core.priors import opinion_variance
 from gmc_core.ratings import ItemInfo, Ratings, RatingScale, Vocabulary
 from gmc_core.settings import FitSettings
 from gmc_core.signals import Layout, Signals
+from gmc_core.user_info import row_of
 
 Floats = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.int64]
@@ -335,8 +336,7 @@ class GaussianModel:
         """(G,) what the attributes of the user at a position of ``ratings`` say, if anything."""
         if self.groups is None:
             return None
-        own = {name: column[user : user + 1] for name, column in ratings.user_info.items()}
-        return self.groups.covariates(own, 1)[0]
+        return self.groups.covariates(row_of(ratings.user_info, user), 1)[0]
 
     def _check_observed(self, items: Positions, ratings: Floats) -> None:
         if len(items) != len(ratings):

@@ -13,6 +13,7 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from gmc_core.errors import ConfigError
 from gmc_core.ratings import Ratings, frozen
@@ -165,6 +166,11 @@ class Signals:
         entries = np.argsort(self.indices, kind="stable").astype(position)
         starts = np.repeat(self.indptr[:-1].astype(position), self.sizes)[entries]
         return frozen(pointers), frozen(entries), frozen(starts)
+
+    def matrix(self, numbers: npt.NDArray[np.floating]) -> sparse.csr_matrix:
+        """(M, N) with these numbers, (nnz,), in place of the observations."""
+        shape = (self.count, self.dimension)
+        return sparse.csr_matrix((numbers, self.indices, self.indptr), shape=shape)
 
     def entries(self, signals: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
         """Positions, among all observations, of those of these signals in this order."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -35,3 +37,8 @@ def attribute_column(values: npt.ArrayLike) -> np.ndarray:
     texts[unknown] = None
     texts[~unknown] = [str(value) or None for value in known]
     return texts
+
+
+def row_of(user_info: Mapping[str, np.ndarray], user: int) -> dict[str, np.ndarray]:
+    """The attributes of the user at a position, as columns of length 1."""
+    return {name: column[user : user + 1] for name, column in user_info.items()}

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from making import STARS
+from making import ratings_of
 
 from gmc_core.attributes import LEAST_USERS, MOST_GROUPS, RANGES, UserGroups
 from gmc_core.comparators import method_named
@@ -22,7 +22,7 @@ from gmc_core.intervals import spread
 from gmc_core.linalg.threads import Team
 from gmc_core.model_file import load_model, save_model
 from gmc_core.models import settings_for
-from gmc_core.ratings import Ratings, Vocabulary
+from gmc_core.ratings import Ratings
 from gmc_core.settings import FitSettings
 from gmc_core.splits import no_split, strong_split, weak_split
 from gmc_core.store.artifacts import Checkpoint, load_checkpoint, save_checkpoint
@@ -40,14 +40,8 @@ def ratings_with_groups(seed: int = 0) -> Ratings:
     values = np.clip(np.round(3 + liking + tastes + rng.normal(size=liking.shape) * 0.7), 1, 5)
     known = rng.random(values.shape) < 0.15
     known[:, :2] = True  # nobody knows nothing
-    users, items = np.nonzero(known)
-    return Ratings.from_triplets(
-        users,
-        items,
-        values[known],
-        STARS,
-        users=Vocabulary(np.arange(USERS), "user"),
-        items=Vocabulary(np.arange(ITEMS), "item"),
+    return replace(
+        ratings_of(values, known),
         user_info={
             "likes": np.where(group, "first", "second").astype(object),
             "age": rng.integers(15, 80, USERS).astype(float),

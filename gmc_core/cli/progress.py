@@ -71,7 +71,7 @@ class _Progress:
             f"{size(cost.memory_bytes)} of memory beyond the ratings; "
             f"epsilon {settings.epsilon:g}, initial value {settings.initial:g}, {settings.dtype}"
         )
-        if fit.groups is not None and len(fit.groups):
+        if len(fit.groups):
             used = ", ".join(fit.groups.choices)
             note(f"the mean depends on the users' {used}; --no-attributes leaves that out")
         elif (

@@ -97,6 +97,7 @@ def click_a_cell(page: Any, across: float, down: float) -> None:
 def rate_five_titles(page: Any) -> None:
     """Rate a title found by its name, then four suggested ones; the list follows each."""
     page.get_by_text("Best titles for the average user").wait_for()
+    settle(page)  # the sentence stands before the page does; a box opened meanwhile shuts
     page.get_by_role("combobox", name="Search a title and rate it").click()
     page.get_by_role("option").nth(1).click()
     expect(page.locator(LIST).first).to_be_attached()

@@ -66,6 +66,7 @@ def test_the_overview_plays(app, page, run):
 def test_five_ratings_change_the_list_at_once(app, page, run):
     open_page(page, f"{app.url}/recommend?run={run}")
     page.get_by_text("Best titles for the average user").wait_for()
+    settle(page)
     for count in range(1, 6):
         page.get_by_role("combobox", name="Search a title and rate it").click()
         page.get_by_role("option").nth(count).click()

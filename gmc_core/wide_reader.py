@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from gmc_core.errors import ConfigError, DataError, brief
 from gmc_core.ratings import frozen
+from gmc_core.readers.companions import refuse_ratings
 from gmc_core.readers.source import open_source
 from gmc_core.readers.text import decode
 from gmc_core.table_files import parquet_module
@@ -97,6 +98,7 @@ def read_table(path: str | os.PathLike[str], options: TableOptions | None = None
     member = source.single or (source.members[0] if len(source.members) == 1 else None)
     if member is None:
         raise DataError("Give the path of the table's own file.", path=path)
+    refuse_ratings(member)
     text, encoding = decode(member.read(), member.label, options.encoding)
     separator = options.separator or _separator(text, member.label)
     header, rows, lines = _rows(text, separator, member.label)

@@ -10,7 +10,7 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from explorer.components import escape, fact, guard
-from explorer.rating_rows import clear, listed
+from explorer.rating_rows import listed, take_away
 from gmc_core.errors import DataError
 from gmc_core.model import GaussianModel
 from gmc_core.person_ratings import Matched, match
@@ -47,13 +47,16 @@ def _take(given: UploadedFile, name: str, key: str, model: GaussianModel) -> Non
     found = _read(given)
     if found.scale is None and not _fits(found, model.scale):
         scale = _scale(found, f"{key}_{given.file_id}")
+        if scale is None:
+            return
     done = match(found, model, scale)
     _report(done)
     identity = (given.file_id, None if scale is None else (scale.low, scale.high))
     if st.session_state.get(key) == identity or not done.ratings:
         return
-    clear(name)  # the file's ratings in place of what was there; a rating of before may be in it
-    listed(name).update(done.ratings)
+    for item, value in done.ratings.items():
+        take_away(name, item)  # with the control that shows an older rating
+        listed(name)[item] = value
     st.session_state[key] = identity
     st.rerun()  # the list above and the address follow
 
@@ -74,8 +77,8 @@ def _fits(found: PersonList, scale: RatingScale) -> bool:
     return all(scale.low <= entry.rating <= scale.high for entry in found.entries)
 
 
-def _scale(found: PersonList, key: str) -> RatingScale:
-    """The scale of a list that does not tell it, as the visitor says."""
+def _scale(found: PersonList, key: str) -> RatingScale | None:
+    """The scale of a list that does not tell it, as the visitor says; None until they have."""
     values = [entry.rating for entry in found.entries]
     st.info(
         "These ratings are on another scale than the model's. Say from where to where it goes.",
@@ -88,7 +91,10 @@ def _scale(found: PersonList, key: str) -> RatingScale:
     high = right.number_input(
         "Highest possible rating", value=float(max(values)), key=f"{key}_high", format="%g"
     )
-    return RatingScale(float(low), float(high), None)
+    if st.button("Use this scale", type="primary", key=f"{key}_use"):
+        st.session_state[f"{key}_said"] = (float(low), float(high))
+    said = st.session_state.get(f"{key}_said")
+    return None if said is None else RatingScale(*said, None)
 
 
 def _report(done: Matched) -> None:

@@ -37,8 +37,8 @@ _BY_NAME = {
 }
 ONE_PERSON = (
     "This is one person's list ({kind}), and a model needs the ratings of many people. Fit a model "
-    "to other data, then rate with this list: `gmc recommend --ratings-file FILE`, or an upload on "
-    "the Recommend page; a few titles with `gmc recommend --rate`."
+    "to other data, then rate with this list: gmc recommend --ratings-file FILE, or an upload on "
+    "the Recommend page; a few titles with gmc recommend --rate."
 )
 
 
@@ -100,7 +100,7 @@ def refuse_ratings(member: Member) -> None:
         kind = "in the layout of Netflix (a movie, its ratings below)"
     if kind:
         raise DataError(
-            f"This is {kind}, no table with a header line. If it holds ratings: `gmc fit --data`, "
-            "then `gmc complete --model`; otherwise write it as CSV.",
+            f"This is {kind}, no table with a header line. If it holds ratings: gmc fit --data, "
+            "then gmc complete --model; otherwise write it as CSV.",
             path=member.label,
         )

@@ -42,7 +42,7 @@ _SIGNS: tuple[tuple[bytes, str, str], ...] = (
     (b"{\\rtf", "a text document (RTF)", "give the table itself, as CSV"),
     (b"\x93NUMPY", "a NumPy array (.npy)", "write it as CSV"),
     (b"\x89HDF\r\n\x1a\n", "an HDF5 file", _FRAME),
-    (b"PAR1", "a parquet file", "`gmc complete --table` reads it as a table if its name ends in "
+    (b"PAR1", "a parquet file", "gmc complete --table reads it as a table if its name ends in "
      ".parquet; write ratings as CSV"),
     (b"ARROW1", "a Feather (Arrow) file", _FRAME),
     (b"FEA1", "a Feather file", _FRAME),
@@ -57,7 +57,7 @@ _SIGNS: tuple[tuple[bytes, str, str], ...] = (
     (b"PK\x05\x06", "an empty zip archive", "give one with ratings"),
     (b"\x7fELF", "a program", "give a file with ratings"),
     (b"version https://git-lfs", "a pointer of Git LFS, not the file itself",
-     "fetch the file with `git lfs pull`"),
+     "fetch the file with git lfs pull"),
 )  # fmt: skip
 _MARKUP: tuple[tuple[bytes, str, str], ...] = (
     (b"<!doctype html", "a web page (HTML), perhaps saved by mistake instead of the file",

@@ -11,8 +11,8 @@ from making import movielens_folder
 from test_cli_fit import refused, run, write_ratings
 
 from gmc_core.cli import main, reproduce
-from gmc_core.lookup import find_title
 from gmc_core.errors import UnknownIdError
+from gmc_core.lookup import find_title
 from gmc_core.metrics import score
 from gmc_core.model_file import load_model
 from gmc_core.published import MOVIELENS_1M

@@ -30,7 +30,9 @@ def matches(source: Source) -> bool:
 def _candidates(source: Source) -> list[Member]:
     if source.single is not None:
         return [source.single]
-    named = [m for m in source.members if re.fullmatch(r"jester.*\.(csv|txt|tsv|xlsx)", m.name.lower())]
+    named = [
+        m for m in source.members if re.fullmatch(r"jester.*\.(csv|txt|tsv|xlsx)", m.name.lower())
+    ]
     return sorted(named, key=lambda member: member.name)
 
 

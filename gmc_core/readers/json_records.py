@@ -11,7 +11,7 @@ from gmc_core.readers.rows import RowText
 from gmc_core.readers.text import decode
 
 _REMEDY = (
-    "give records such as {\"user\": 1, \"item\": 2, \"rating\": 3}, one a line or in an array, or "
+    'give records such as {"user": 1, "item": 2, "rating": 3}, one a line or in an array, or '
     "save it as CSV"
 )
 

@@ -20,7 +20,7 @@ NAME = "netflix"
 NAMED = re.compile(r"(mv_\d+|combined_data_\d+)\.txt")
 COLUMNS = (Column(0, "user id", "integer id"), Column(1, "rating", "number"))
 _MOVIE = re.compile(rb"(?m)^[ \t]*(\d{1,18}):[ \t]*\r?$")
-_START = re.compile(rb"\s*\d{1,18}:[ \t]*\r?\n\s*\d+[ \t]*([,\r\n]|$)")
+_START = re.compile(rb"\s*\d{1,18}:[ \t]*[\r\n]\s*\d+[ \t]*([,\r\n]|$)")
 _ROW = re.compile(rb"(?m)^.*\S")
 
 
@@ -61,9 +61,9 @@ def read(source: Source) -> Parts:
     if len(members) > 1:
         label += f" and {len(members) - 1:,} more files"
     # One text for all: a table of its own for each of 17,770 files would take minutes.
-    joined = b"\n".join(content for content, _ in contents)
+    joined = b"\n".join(content.rstrip(b"\r\n") for content, _ in contents)
     try:
-        text, table, items = _read(joined, label)
+        text, table, items, movies = _read(joined, label)
     except DataError:
         if len(members) > 1:
             for member, (content, _) in zip(members, contents, strict=True):
@@ -83,13 +83,13 @@ def read(source: Source) -> Parts:
         line_of=lambda row: line_of_row(text, row),
         times=times_reader(text, 2),
         known_items=known_items,
-        blank_lines=max(0, table.blank_lines - len(_MOVIE.findall(joined)) - len(members) + 1),
+        blank_lines=max(0, text.data.count(b"\n") + 1 - table.rows - movies),
         notes=notes,
     )
 
 
-def _read(data: bytes, label: str) -> tuple[Text, Table, Encoded]:
-    """The rows, as a text whose movies' lines are blank, and each row's movie."""
+def _read(data: bytes, label: str) -> tuple[Text, Table, Encoded, int]:
+    """The rows, as a text whose movies' lines are blank, and each row's movie, and their lines."""
     data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     movies = list(_MOVIE.finditer(data))
     start = data[: movies[0].start()] if movies else data
@@ -117,7 +117,7 @@ def _read(data: bytes, label: str) -> tuple[Text, Table, Encoded]:
     counts = _counts(data, [movie.end() for movie in movies], ends, table.rows)
     distinct, codes = np.unique(ids, return_inverse=True)
     items = Encoded(distinct, codes.astype(np.int32).repeat(counts))
-    return text, table, items.take(np.ones(table.rows, dtype=bool))
+    return text, table, items.take(np.ones(table.rows, dtype=bool)), len(movies)
 
 
 def _counts(data: bytes, starts: Sequence[int], ends: Sequence[int], rows: int) -> list[int]:

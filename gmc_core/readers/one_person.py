@@ -7,6 +7,8 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from gmc_core.errors import DataError
 from gmc_core.ratings import RatingScale
 from gmc_core.readers.delimited import DelimitedOptions, open_delimited, pick
@@ -14,8 +16,6 @@ from gmc_core.readers.scales import HALF_STARS, STARS, first_off_scale, off_scal
 from gmc_core.readers.source import Source, open_source
 from gmc_core.readers.table import numbered_rows, parse_number
 from gmc_core.readers.text import BOM
-
-import numpy as np
 
 
 @dataclass(frozen=True)

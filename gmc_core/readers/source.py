@@ -409,4 +409,3 @@ def _zip_member(path: Path, info: zipfile.ZipInfo) -> Member:
 
     pure = PurePosixPath(info.filename.replace("\\", "/"))
     return Member(label, kinds.plain_name(pure.name), len(pure.parts) - 1, read)
-

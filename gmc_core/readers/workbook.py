@@ -160,14 +160,10 @@ def _pairs(sheet: Any, formulas: Any) -> Iterator[tuple[tuple[Any, ...], tuple[A
     if formulas is None:
         return ((cells, None) for cells in sheet.iter_rows(values_only=True))
     formulas.reset_dimensions()
-    return zip(
-        sheet.iter_rows(values_only=True), formulas.iter_rows(values_only=True), strict=True
-    )
+    return zip(sheet.iter_rows(values_only=True), formulas.iter_rows(values_only=True), strict=True)
 
 
-def _check_formulas(
-    values: tuple[Any, ...], own: tuple[Any, ...], line: int, path: object
-) -> None:
+def _check_formulas(values: tuple[Any, ...], own: tuple[Any, ...], line: int, path: object) -> None:
     """A formula whose value the file does not hold would read as a blank."""
     for value, content in zip(values, own, strict=True):
         if value is None and isinstance(content, str) and content.startswith("="):

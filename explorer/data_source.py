@@ -162,8 +162,8 @@ def _own() -> None:
         placeholder="~/data/ml-1m.zip",
         key="data_path",
         persist_state="session",
-        help="A folder or zip of MovieLens, EachMovie, Netflix or Jester, or any table with a user, "
-        "an item and a rating per row. The file stays where it is; there is no size limit.",
+        help="A folder or zip of MovieLens, EachMovie, Netflix or Jester, or any table with a "
+        "user, an item and a rating per row. The file stays where it is; there is no size limit.",
     )
     with right:
         fact("Known layouts are recognised; for other tables you choose the columns next.")

@@ -5,7 +5,6 @@ Like a run's, the figures live in a fragment that repeats while fits are under w
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,9 +18,11 @@ from explorer.figures import sensitivity as figures
 from explorer.fit_form import paper_epsilon
 from explorer.run_actions import cancel, exports, resume, start_worker
 from explorer.run_view import STATES, notice_change
+from explorer.run_words import waiting_text
 from explorer.tables import to_csv
 from explorer.theme import is_dark
 from explorer.units import whole_duration
+from gmc_core.compiling import compile_seconds, must_compile
 from gmc_core.ratings import RatingScale
 from gmc_core.settings import PAPER_EPSILON
 from gmc_core.store import Run
@@ -97,7 +98,7 @@ def _body(identity: str, state: str) -> None:
     children = context.store().runs(parent=identity)
     done, total = sweep.iteration, len(children)
     if sweep.state in ("queued", "running"):
-        st.progress(sweep.progress, text=progress_text(sweep.state, children))
+        st.progress(sweep.progress, text=progress_text(sweep, children))
     elif sweep.state != "finished":
         failed = sorted({run.message for run in children if run.state == "failed"})
         reason = f" {escape(' '.join(failed))}" if failed else ""
@@ -115,16 +116,20 @@ def _body(identity: str, state: str) -> None:
     _charts(sweep, table, found, paper)
 
 
-def progress_text(state: str, children: Sequence[Run]) -> str:
+def progress_text(sweep: Run, children: Sequence[Run]) -> str:
     """How far a sweep is, in a sentence or two."""
     finished = [run for run in children if run.state == "finished"]
     text = f"{len(finished)} of {len(children)} fits are done."
-    if state == "queued":
-        return f"{text} Waiting for the worker, which starts within seconds."
-    if not finished:
-        return f"{text} The first fit on a machine compiles the numerical code: 10 to 20 seconds."
-    spent = statistics.median(run.summary["seconds"] for run in finished if run.summary)
-    return f"{text} About {whole_duration(spent * sum(1 - run.progress for run in children))} left."
+    if sweep.state == "queued":
+        return f"{text} {waiting_text(context.store().waiting(sweep.id))}"
+    fit = sweep.config.fit
+    if not finished and must_compile(fit):
+        text += (
+            " The numerical code is compiled first, once on this machine: about "
+            f"{whole_duration(compile_seconds(fit))}."
+        )
+    left = context.store().remaining_seconds(sweep.id)
+    return text if left is None else f"{text} About {whole_duration(left)} left."
 
 
 def _paper(children: Sequence[Run]) -> float:

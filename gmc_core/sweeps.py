@@ -108,12 +108,14 @@ def submit_sweep(
     label: str = "",
     again: bool = False,
     keep_models: bool = False,
+    cost: dict[str, Any] | None = None,
 ) -> Run:
     """Queue a sweep, or find the same one; returns the parent.
 
     again : make a new one even if there is the same, finished or on its way.
     keep_models : keep the model and all pictures of every child, which takes about
         8 N² bytes each.
+    cost : of each child, see :meth:`Store.submit`.
     """
     return store.submit_sweep(
         sweep.base,
@@ -122,6 +124,7 @@ def submit_sweep(
         label=label,
         again=again,
         keep_models=keep_models,
+        cost=cost,
     )
 
 

@@ -14,9 +14,11 @@ from explorer.tables import to_csv
 from explorer.theme import is_dark
 from explorer.units import PROTOCOLS, bytes_text, duration, flops_text
 from gmc_core import cost
+from gmc_core.estimates import estimate_seconds
 from gmc_core.filters import FilterReport
 from gmc_core.ratings import Ratings
 from gmc_core.readers import Loaded
+from gmc_core.settings import FitSettings
 from gmc_core.splits import Split, default_counts
 
 # Constants ---------------------------------------------------------------------------
@@ -260,7 +262,8 @@ def cost_card() -> None:
     st.subheader("Cost of one iteration", anchor=False)
     train = context.split().train
     needed = cost.estimate(train.user_counts, train.n_items)
-    seconds = needed.seconds()
+    recipe = FitSettings(iterations=2).resolved(train.scale)
+    seconds = estimate_seconds(recipe, train.user_counts, train.n_items).iterations[-1]
     left, right = st.columns([3, 2], gap="medium")
     with left:
         number_row(

@@ -15,7 +15,7 @@ from explorer.chosen_data import held_out_or_way_on
 from explorer.components import empty_state, escape, guard, links_to_this_page, page_header
 from explorer.run_actions import start_worker
 from explorer.run_view import STATES
-from explorer.units import bytes_text, whole_duration
+from explorer.units import bytes_text
 from gmc_core.ratings import RatingScale
 from gmc_core.settings import FitSettings
 from gmc_core.store import StoreError
@@ -108,7 +108,7 @@ def _start_bar(
         seeds=tuple(seeds),
     )
     fits = sweep.children()
-    seconds = sum(cost_view.fit_seconds(cost, child.fit) for child in fits)
+    estimate = cost_view.time_of(fits[0].fit)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", border=True):
         clicked = st.button(
             f"Start {len(fits)} fits",
@@ -118,12 +118,13 @@ def _start_bar(
             disabled=not possible,
         )
         st.markdown(
-            f"Estimated: about **{whole_duration(seconds)}** of computing, "
+            f"Estimated: {cost_view.time_words(estimate, len(fits))}, "
             f"**{bytes_text(cost.memory_bytes)}** of memory.",
             width="content",
         )
     if clicked:
-        run = submit_sweep(context.store(), sweep)
+        costs = cost_view.stored_cost(cost, estimate)
+        run = submit_sweep(context.store(), sweep, cost=costs)
         if run.state == "finished":
             st.toast("The same sweep has been computed before; here it is.")
         start_worker()

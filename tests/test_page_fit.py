@@ -9,7 +9,6 @@ from making import movielens_folder
 from stored_runs import DATA, charts, opened, small, stored, stored_sweep, texts, use_folders
 
 from explorer import fit_form, references, run_words, sources, units
-from gmc_core.fit import IterationRecord
 from gmc_core.ratings import RatingScale
 from gmc_core.settings import FitSettings
 from gmc_core.store import Store
@@ -224,10 +223,13 @@ def test_running_shows_progress_and_cancels(store):
     assert at.button(key="cancel_run").disabled
 
 
-def test_running_without_a_record_explains_the_wait(store):
+def test_running_without_a_record_explains_the_wait(store, monkeypatch):
     run = stored(store, "running", done=0)
     at = opened("fit", run=run.id)
-    assert "compiles" in run_words.status_text(run, [[]])
+    monkeypatch.setattr(run_words, "must_compile", lambda settings: True)
+    assert "compiled first, once on this machine" in run_words.status_text(run, [[]])
+    monkeypatch.setattr(run_words, "must_compile", lambda settings: False)
+    assert "compiled" not in run_words.status_text(run, [[]])
     assert "no iteration" in charts(at)[0]
 
 
@@ -287,15 +289,6 @@ def test_result_is_worded_with_care(store):
 def test_compared():
     assert run_words.compared(0.4, 0.5) == "20 % lower"
     assert run_words.compared(0.55, 0.5) == "10 % higher"
-
-
-def test_remaining_takes_the_typical_iteration():
-    def took(seconds):
-        zero = dict.fromkeys(IterationRecord.__dataclass_fields__, 0.0)
-        return IterationRecord(**{**zero, "iteration": 1, "e_seconds": seconds})
-
-    assert run_words.remaining([[took(20.0), took(1.0), took(1.0)]], 10) == 7
-    assert run_words.remaining([[]], 10) == 0
 
 
 def test_durations():

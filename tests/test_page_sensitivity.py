@@ -105,7 +105,7 @@ def test_running_fills_in(store):
     assert not at.exception
     assert "Best so far" in texts(at)
     assert "at ε = 0.1" in charts(at)[0]
-    text = progress_text("running", store.runs(parent=sweep.id))
+    text = progress_text(sweep, store.runs(parent=sweep.id))
     assert "2 of 4 fits are done" in text
     assert "left" in text
 

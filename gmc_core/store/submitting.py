@@ -33,6 +33,7 @@ class Submitting(Reading):
         again: bool = False,
         keep_model: bool = True,
         data: dict[str, Any] | None = None,
+        cost: dict[str, Any] | None = None,
     ) -> Run:
         """Queue an experiment, or find the same one.
 
@@ -49,6 +50,8 @@ class Submitting(Reading):
         keep_model : whether to keep the model and the pictures of all iterations.
         data : :func:`gmc_core.experiment.describe` of the data, where the caller has
             loaded them already.
+        cost : :func:`gmc_core.store.waiting.cost_with_estimate`, where the caller knows it; those
+            who wait behind this run are told from it how long.
 
         Notes
         -----
@@ -71,12 +74,12 @@ class Submitting(Reading):
             identity = secrets.token_hex(5)
             database.execute(
                 "INSERT INTO runs (id, kind, parent, state, label, config, request, key, "
-                "data_sha256, data, keep, again, created, version) "
-                "VALUES (?, 'run', ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "data_sha256, data, keep, again, created, version, cost) "
+                "VALUES (?, 'run', ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     identity, parent, label, json.dumps(config.as_dict()), request, key,
                     data and data["sha256"], data and json.dumps(data), int(keep_model),
-                    int(again), time.time(), package_version(),
+                    int(again), time.time(), package_version(), cost and json.dumps(cost),
                 ),
             )  # fmt: skip
             return self.run(identity)
@@ -90,6 +93,7 @@ class Submitting(Reading):
         label: str = "",
         again: bool = False,
         keep_models: bool = False,
+        cost: dict[str, Any] | None = None,
     ) -> Run:
         """Queue a parent and its children; see :func:`gmc_core.sweeps.submit_sweep`."""
         base = anywhere(base)
@@ -111,7 +115,7 @@ class Submitting(Reading):
                 ),
             )  # fmt: skip
             for child in children:
-                self.submit(child, parent=identity, again=again, keep_model=keep_models)
+                self.submit(child, parent=identity, again=again, keep_model=keep_models, cost=cost)
             return self.run(identity)
 
     def _same(self, request: str, key: str | None, keep_model: bool) -> str | None:

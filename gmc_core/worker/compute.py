@@ -8,8 +8,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from gmc_core.cost import gemm_rate
+from gmc_core.compiling import compile_for
 from gmc_core.errors import GmcError, ModelFileError
+from gmc_core.estimates import estimate_of_fit
 from gmc_core.experiment import (
     ExperimentConfig,
     Prepared,
@@ -30,6 +31,7 @@ from gmc_core.store.places import remove_parts, write_atomically
 from gmc_core.store.queue import Claim, Lost
 from gmc_core.store.run import State
 from gmc_core.store.submitting import source_of
+from gmc_core.store.waiting import cost_with_estimate
 from gmc_core.worker.heart import Heart
 
 log = logging.getLogger(__name__)
@@ -193,7 +195,10 @@ class Computation:
                 log.warning("Run %s begins anew: %s", self.claim.run.id, error)
             start = None  # or it would keep the old Σ alive
         self.fit = fit = fit or Fit(split, self.config.fit, team=self.team)
-        self._patiently(lambda: self.claim.start_at(index, self.records, _cost(fit)))
+        cost = cost_with_estimate(fit.cost.as_dict(), estimate_of_fit(fit, len(self.config.seeds)))
+        self._patiently(lambda: self.claim.start_at(index, self.records, cost))
+        if fit.settings.iterations:
+            compile_for(fit.settings)  # not inside the first iteration
         # Its own team: the picture of a finished iteration is not to be cancelled.
         self.painter = Painter(picture_orders(fit.model()), team=Team(self.team.size))
         saved = time.monotonic()
@@ -290,8 +295,3 @@ class Computation:
                     raise
                 log.warning("Run %s waits: %s", self.claim.run.id, error)
                 time.sleep(_RETRY_SECONDS)
-
-
-def _cost(fit: Fit) -> dict[str, object]:
-    rate = gemm_rate(fit.settings.dtype)
-    return {**fit.cost.as_dict(), "seconds": fit.cost.seconds(rate)}

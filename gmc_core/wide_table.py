@@ -16,7 +16,7 @@ import numpy.typing as npt
 from gmc_core.completion import Floats
 from gmc_core.errors import DataError
 from gmc_core.linalg.threads import Team
-from gmc_core.table_files import TableWriter
+from gmc_core.table_files import TableWriter, format_of, sd_path
 from gmc_core.table_model import (
     EpsilonChoice,
     Method,
@@ -165,14 +165,18 @@ def complete_table(
 def write_completed(result: CompletedTable, out: str | os.PathLike[str]) -> tuple[Path, ...]:
     """Write ``name.csv`` (or .parquet) and, with standard deviations, ``name.sd.csv``.
 
-    Label columns come first; given entries are written exactly.
+    Label columns come first. Both formats hold the very numbers.
+
+    Raises
+    ------
+    ConfigError, ResourceError
+        If the format is unknown, or a file cannot be written.
     """
     table, path = result.table, Path(out)
-    observed = ~np.isnan(table.values)
-    files = [(path, result.values, observed)]
+    files = [(path, result.values)]
     if result.sd is not None:
-        files.append((path.with_suffix(f".sd{path.suffix}"), result.sd, observed))
-    for file, values, exact in files:
-        with TableWriter(file, table.label_names, table.names) as writer:
-            writer.write(table.labels, values, exact)
-    return tuple(file for file, _, _ in files)
+        files.append((sd_path(path), result.sd))
+    for file, values in files:
+        with TableWriter(file, table.label_names, table.names, format_of(path)) as writer:
+            writer.write(table.labels, values)
+    return tuple(file for file, _ in files)

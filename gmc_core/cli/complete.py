@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from gmc_core.cli.output import check_output, note, table
@@ -95,9 +96,11 @@ def run(args: argparse.Namespace) -> int:
             other = "--table" if args.model is not None else "--model"
             raise ConfigError(f"{flag} belongs to {other}; leave it out.")
     check_output(args.out, "--out")
-    from gmc_core.table_files import format_of
+    from gmc_core.table_files import format_of, sd_path
 
     format_of(args.out)
+    if args.sd and not args.long:
+        check_output(str(sd_path(Path(args.out))), "--sd")
     return _complete_model(args) if args.model is not None else _complete_table(args)
 
 
@@ -126,6 +129,7 @@ def _complete_model(args: argparse.Namespace) -> int:
 
 
 def _complete_table(args: argparse.Namespace) -> int:
+    from gmc_core.table_files import rounded_text
     from gmc_core.wide_table import TableOptions, complete_table, read_table, write_completed
 
     options = TableOptions(
@@ -148,7 +152,13 @@ def _complete_table(args: argparse.Namespace) -> int:
         table(
             ("column", "given", "filled", "mean", "sd"),
             [
-                (name, f"{given_:,}", f"{len(wide.values) - given_:,}", f"{mean:.6g}", f"{sd:.6g}")
+                (
+                    name,
+                    f"{given_:,}",
+                    f"{len(wide.values) - given_:,}",
+                    rounded_text(mean, sd),
+                    f"{sd:.6g}",
+                )
                 for name, given_, mean, sd in zip(
                     wide.names, wide.counts.tolist(), result.means, result.scales, strict=True
                 )

@@ -17,11 +17,12 @@ EXAMPLES = """\
   gmc complete --model ml-1m.npz --out completed.parquet --sd
   gmc complete --table measurements.csv --out filled.csv --sd --id-column station
   gmc complete --table measurements.csv --out filled.csv --method exact --epsilon auto
+  gmc complete --table survey.csv --out filled.csv --na "?" -99 --min-value 0
 """
 
 _MODEL_ONLY = ("long", "projected", "titles")
 _FIT = ("method", "epsilon", "iterations", "noise")
-_TABLE_ONLY = (*_FIT, "id_column", "separator", "decimal", "encoding")
+_TABLE_ONLY = (*_FIT, "id_column", "quantity", "na", "separator", "decimal", "encoding")
 
 
 def add_parser(commands: Any) -> None:
@@ -60,7 +61,21 @@ def add_parser(commands: Any) -> None:
         action="append",
         metavar="NAME",
         help="a column of labels, not of quantities; can be repeated (default: a first column of "
-        "text, or one named id or name)",
+        "text, and numbers that only name the row, such as a user, a patient_id, a long account)",
+    )
+    plain.add_argument(
+        "--quantity",
+        action="append",
+        metavar="NAME",
+        help="a column that is completed although it looks like labels; can be repeated",
+    )
+    plain.add_argument(
+        "--na",
+        action="extend",
+        nargs="+",
+        metavar="VALUE",
+        help="what stands for a missing value besides blanks, NA, N/A, NaN, null, none and a "
+        "point: --na '?' -99; can be repeated",
     )
     plain.add_argument(
         "--epsilon",
@@ -137,6 +152,8 @@ def _complete_table(args: argparse.Namespace) -> int:
         separator=SEPARATORS.get(args.separator, args.separator),
         decimal=args.decimal,
         encoding=args.encoding,
+        quantities=tuple(args.quantity or ()),
+        missing=tuple(args.na or ()),
     )
     given = {name: value for name in _FIT if (value := getattr(args, name)) is not None}
     wide = read_table(args.table, options)

@@ -22,7 +22,17 @@ EXAMPLES = """\
 
 _MODEL_ONLY = ("long", "projected", "titles")
 _FIT = ("method", "epsilon", "iterations", "noise")
-_TABLE_ONLY = (*_FIT, "id_column", "quantity", "na", "separator", "decimal", "encoding")
+_TABLE_ONLY = (
+    *_FIT,
+    "id_column",
+    "quantity",
+    "na",
+    "min_value",
+    "max_value",
+    "separator",
+    "decimal",
+    "encoding",
+)
 
 
 def add_parser(commands: Any) -> None:
@@ -96,6 +106,15 @@ def add_parser(commands: Any) -> None:
         metavar="VARIANCE",
         help="noise of an entry, as a share of its column's variance (default: 0)",
     )
+    for end, sign in (("min", "least"), ("max", "largest")):
+        plain.add_argument(
+            f"--{end}-value",
+            action="append",
+            type=limit,
+            metavar="VALUE|COLUMN=VALUE",
+            help=f"the {sign} value that is filled in, in all columns or in one; a fill beyond it "
+            "is moved to it (default: no limit); can be repeated",
+        )
     plain.add_argument("--separator", metavar="CHAR", help="default: found from the header line")
     plain.add_argument("--decimal", choices=(".", ","), metavar="SIGN", help="default: found")
     plain.add_argument("--encoding", metavar="NAME", help="default: found")
@@ -159,7 +178,7 @@ def _complete_table(args: argparse.Namespace) -> int:
     wide = read_table(args.table, options)
     for text in wide.notes:
         note(text)
-    result = complete_table(wide, sd=args.sd, **given)
+    result = complete_table(wide, sd=args.sd, bounds=_bounds(args, wide.names), **given)
     for text in result.notes:
         note(text)
     for file in write_completed(result, args.out):
@@ -183,3 +202,25 @@ def _complete_table(args: argparse.Namespace) -> int:
         )
     )
     return 0
+
+
+def limit(text: str) -> tuple[str | None, float]:
+    """VALUE, or COLUMN=VALUE; a column's name may hold an equals sign."""
+    name, equals, value = text.rpartition("=")
+    return (name if equals else None), number(value)
+
+
+def _bounds(args: argparse.Namespace, names: tuple[str, ...]) -> Any:
+    """The limits of all columns; one that is named wins over that of all."""
+    import numpy as np
+
+    from gmc_core.bounds import Bounds
+    from gmc_core.table_columns import position_of
+
+    ends = []
+    for given, nothing in ((args.min_value, -np.inf), (args.max_value, np.inf)):
+        end = np.full(len(names), nothing)
+        for name, value in sorted(given or (), key=lambda pair: pair[0] is not None):
+            end[slice(None) if name is None else position_of(names, name)] = value
+        ends.append(end)
+    return Bounds(*ends)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import secrets
 import shutil
 import stat
 import sys
@@ -42,14 +43,15 @@ def replacing(path: Path, *, durable: bool = False) -> Iterator[BinaryIO]:
                 shutil.copyfileobj(file, target, 1 << 20)
         return
     path = Path(os.path.realpath(path))
-    descriptor, name = tempfile.mkstemp(prefix=PART, dir=path.parent)
+    descriptor, name = _new_part(path.parent)
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with os.fdopen(descriptor, "w+b") as file:
             yield file
             if durable:
                 file.flush()
                 os.fsync(file.fileno())
-        give_usual_rights(name)
+        with suppress(OSError):  # there was none, or it is another's, whose rights cannot be given
+            os.chmod(name, stat.S_IMODE(os.stat(path).st_mode))
         os.replace(name, path)
     except BaseException:
         with suppress(OSError):
@@ -128,11 +130,19 @@ def _descriptor(path: Path) -> int | None:
     return None
 
 
-def give_usual_rights(path: str | os.PathLike[str]) -> None:
-    """Let a file that was made as a private temporary one be read like any other."""
-    mask = os.umask(0)
-    os.umask(mask)
-    os.chmod(path, 0o666 & ~mask)
+def _new_part(folder: Path) -> tuple[int, str]:
+    """A new file to write into, and its name.
+
+    Not a private one as ``tempfile`` makes: the system gives it the rights that this
+    process gives new files. To ask for them would mean to change them for a moment, for
+    all threads.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    for _ in range(tempfile.TMP_MAX):
+        name = str(folder / f"{PART}{secrets.token_hex(6)}")
+        with suppress(FileExistsError):
+            return os.open(name, flags, 0o666), name
+    raise FileExistsError(17, "has no name left for a new file", str(folder))
 
 
 def without_nan(value: Any) -> Any:

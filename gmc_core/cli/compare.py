@@ -176,9 +176,13 @@ class _Run:
         self.told: set[str] = set()
 
     def run(self) -> Comparison:
+        with self.folder.claimed():
+            return self._computed()
+
+    def _computed(self) -> Comparison:
+        """The comparison, with its state in the folder whatever happens."""
         from gmc_core.linalg.threads import Cancelled
 
-        self.folder.claim()
         self._status("running", "reading the ratings")
         try:
             comparison = self._compare()

@@ -78,8 +78,8 @@ def export(store: Store, id: str, path: Path, format: str | None = None) -> Path
         model = store.model_path(id)
         if model is None:
             raise StoreError(f"Run {id} has no model; run it again, keeping its model.")
-        with explained(path.parent):
-            shutil.copyfile(model, path)
+        with explained(path.parent), model.open("rb") as kept:
+            write_atomically(path, lambda file: shutil.copyfileobj(kept, file))
         return path
     elif format == "zip":
         write_atomically(path, lambda file: _write_zip(store, run, file))

@@ -221,15 +221,15 @@ class Computation:
 
     def _paint(self) -> None:
         assert self.fit is not None and self.painter is not None
-        state = self.fit.state
-        path = artifacts.picture_path(self.claim.folder, self.repetition, state.iteration)
+        iteration = self.fit.iteration
+        path = artifacts.picture_path(self.claim.folder, self.repetition, iteration)
         if path.exists():
             return
-        picture = self.painter.paint(state.gaussian)
+        picture = self.fit.look(self.painter.paint)
         try:
             write_atomically(path, picture.save, durable=False)
         except StoreError as error:
-            log.warning("No picture of iteration %d: %s", state.iteration, error)
+            log.warning("No picture of iteration %d: %s", iteration, error)
 
     def _checkpoint(self) -> None:
         assert self.fit is not None

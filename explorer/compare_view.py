@@ -255,7 +255,7 @@ def _exports(folder: ComparisonFolder, plan: Plan, reference: str) -> None:
                     "application/json", key="compare_json",
                 )  # fmt: skip
         st.caption(f"Every prediction is in `{folder.path}`.")
-        st.code(f"{PROGRAM} {shlex.join(plan.command)}", language="shell", wrap_lines=True)
+        st.code(f"{PROGRAM} {shlex.join(plan.repeat or plan.command)}", language="shell", wrap_lines=True)
         with st.popover("Delete", icon=":material/delete:"):
             st.markdown("Removes this comparison with all its predictions.")
             st.button("Delete it", key="delete_compare", on_click=_delete, args=(folder,))

@@ -238,7 +238,8 @@ class _Run:
 
     def _make_plan(self, prepared: Prepared, methods: list[Any]) -> None:
         from gmc_core.comparison_files import method_key
-        from gmc_core.store.comparisons import Plan, command_for
+        from gmc_core.experiment import describe
+        from gmc_core.store.comparisons import Plan, command_for, repeating_command
 
         scale = prepared.ratings.scale
         reference = self.args.reference or self.args.methods[0]
@@ -256,6 +257,10 @@ class _Run:
             scale=(scale.low, scale.high, scale.step),
             # What was reached before stays in sight while it is read again.
             splits=found.splits if found and found.seeds == self.seeds else (),
+            repeat=repeating_command(
+                self.config, describe(prepared), self.seeds, self.args.methods, reference,
+                self.args.peer_python or (),
+            ),
         )  # fmt: skip
         self.folder.keep_plan(self.plan)
 

@@ -23,9 +23,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +37,7 @@ from gmc_core.errors import ConfigError
 from gmc_core.experiment import ExperimentConfig
 from gmc_core.files import without_nan
 from gmc_core.ratings import RatingScale
-from gmc_core.settings import FitSettings
-from gmc_core.store.command import arguments_of
+from gmc_core.store.command import arguments_of, repeating
 from gmc_core.store.errors import StoreError, explained
 from gmc_core.store.identity import host, process_mark
 from gmc_core.store.places import home, write_atomically
@@ -58,6 +57,8 @@ class Plan:
         before they have been read.
     methods : for each its name, label and ``method_key``. reference : a method's name.
     splits : keys of the splits made so far, in order.
+    repeat : the arguments of ``gmc`` that repeat it elsewhere; empty before the data have
+        been read.
     """
 
     title: str
@@ -68,6 +69,7 @@ class Plan:
     reference: str
     scale: tuple[float, float, float | None] | None = None
     splits: tuple[str, ...] = ()
+    repeat: tuple[str, ...] = ()
 
     @property
     def total(self) -> int:
@@ -91,6 +93,7 @@ class Plan:
             reference=str(values["reference"]),
             scale=None if scale is None else (float(scale[0]), float(scale[1]), scale[2]),
             splits=tuple(str(key) for key in values["splits"]),
+            repeat=tuple(str(part) for part in values.get("repeat", ())),
         )
 
 
@@ -338,8 +341,8 @@ def folder_for(config: ExperimentConfig) -> ComparisonFolder:
     Methods and seeds do not count: what was computed before is found again there.
     """
     content = config.as_dict()
-    for name in ("fit", "seed", "repetitions"):
-        del content[name]
+    for name in ("fit", "seed", "repetitions", "expected"):
+        content.pop(name, None)
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
     return ComparisonFolder(comparisons_folder() / digest[:12])
 
@@ -358,12 +361,34 @@ def command_for(
     """
     return (
         "compare",
-        *arguments_of(replace(anywhere(config), fit=FitSettings()), sweep=True),
+        *arguments_of(anywhere(config), sweep=True, fit=False),
         *(() if config.protocol == "pair" else (f"--seeds={','.join(map(str, seeds))}",)),
         f"--methods={','.join(methods)}",
         f"--reference={reference}",
         *(f"--peer-python={absolute(python)}" for python in pythons),
         f"--folder={folder.path.absolute()}",
+    )
+
+
+def repeating_command(
+    config: ExperimentConfig,
+    data: Mapping[str, Any],
+    seeds: Sequence[int],
+    methods: Sequence[str],
+    reference: str,
+    pythons: Sequence[str] = (),
+) -> tuple[str, ...]:
+    """The arguments of ``gmc`` that repeat a comparison elsewhere, on the same data only.
+
+    data : :func:`gmc_core.experiment.describe`.
+    """
+    return (
+        "compare",
+        *repeating(anywhere(config), data, sweep=True, fit=False),
+        *(() if config.protocol == "pair" else (f"--seeds={','.join(map(str, seeds))}",)),
+        f"--methods={','.join(methods)}",
+        f"--reference={reference}",
+        *(f"--peer-python={absolute(python)}" for python in pythons),
     )
 
 

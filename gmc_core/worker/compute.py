@@ -172,6 +172,7 @@ class Computation:
                     unseen=held_out.unseen,
                     scores=None,
                     notes=tuple(result["notes"]),
+                    baselines=result.get("baselines", {}),
                 )
             )
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import streamlit as st
 
-from explorer import context
+from explorer import context, found_run
 from explorer.components import chart, escape, guard
 from explorer.control_bar import Action, Badge, control_bar
 from explorer.figures import fit as figures
@@ -44,6 +44,7 @@ def show(run: Run) -> None:
     if run.state == "queued":
         start_worker()
     _head(run)
+    found_run.run_notice(run)
     _next_steps(run)
     known = references(run)
     if known.problem:

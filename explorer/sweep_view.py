@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from explorer import context
+from explorer import context, found_run
 from explorer.components import chart, download, escape, guard
 from explorer.control_bar import Action, control_bar
 from explorer.figures import sensitivity as figures
@@ -36,6 +36,7 @@ def show(sweep: Run) -> None:
     if sweep.state == "queued":
         start_worker()
     _head(sweep)
+    found_run.run_notice(sweep)
     active = sweep.state in ("queued", "running")
     st.fragment(_body, run_every=POLL_SECONDS if active else None)(sweep.id, sweep.state)
     with st.expander("All fits, export, and the command", icon=":material/ios_share:"):

@@ -143,7 +143,9 @@ def pooled_baselines(parts: list[dict[str, dict[str, Any]]]) -> dict[str, dict[s
             "n": sum(counts),
             "nmae": float(np.average([each["nmae"] for each in scores], weights=counts)),
             "mae": float(np.average([each["mae"] for each in scores], weights=counts)),
-            "rmse": float(np.average([each["rmse"] ** 2 for each in scores], weights=counts) ** 0.5),
+            "rmse": float(
+                np.average([each["rmse"] ** 2 for each in scores], weights=counts) ** 0.5
+            ),
         }
     return pooled
 

@@ -225,7 +225,7 @@ def test_an_upload_is_mapped_read_and_survives_a_reload(tmp_path):
     assert numbers(at)["Ratings"] == "750"
     again = opened(data=at.query_params["data"])
     assert numbers(again)["Users"] == "30"
-    assert list((tmp_path / "home" / "uploads").glob("*/my_file.csv"))
+    assert list((tmp_path / "home" / "uploads").glob("*/my file.csv"))
 
 
 def test_columns_can_be_assigned_by_hand():

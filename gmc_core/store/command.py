@@ -117,9 +117,7 @@ def _found_reading(config: ExperimentConfig, data: Mapping[str, Any]) -> dict[st
     return {**config.reading, **plain}
 
 
-def arguments_of(
-    config: ExperimentConfig, *, sweep: bool = False, fit: bool = True
-) -> list[str]:
+def arguments_of(config: ExperimentConfig, *, sweep: bool = False, fit: bool = True) -> list[str]:
     """The arguments from which the command line makes this configuration.
 
     What is None is left out; :func:`written_out` leaves nothing None that could be known.

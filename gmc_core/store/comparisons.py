@@ -23,7 +23,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,7 +37,7 @@ from gmc_core.errors import ConfigError
 from gmc_core.experiment import ExperimentConfig
 from gmc_core.files import without_nan
 from gmc_core.ratings import RatingScale
-from gmc_core.store.command import arguments_of, repeating
+from gmc_core.store.command import arguments_of
 from gmc_core.store.errors import StoreError, explained
 from gmc_core.store.identity import host, process_mark
 from gmc_core.store.places import home, write_atomically
@@ -262,6 +262,19 @@ class ComparisonFolder:
                 result.failures[name, key] = reason
         return result
 
+    def forget_results(self) -> None:
+        """Remove every result, so that the same command computes all of them again.
+
+        Raises
+        ------
+        StoreError
+            If a file cannot be removed.
+        """
+        with explained(self.path):
+            for name in ("splits", "results"):
+                if (self.path / name).is_dir():
+                    shutil.rmtree(self.path / name)
+
     def last_words(self) -> str:
         """The last line that a detached process has printed, "" if none."""
         try:
@@ -367,28 +380,6 @@ def command_for(
         f"--reference={reference}",
         *(f"--peer-python={absolute(python)}" for python in pythons),
         f"--folder={folder.path.absolute()}",
-    )
-
-
-def repeating_command(
-    config: ExperimentConfig,
-    data: Mapping[str, Any],
-    seeds: Sequence[int],
-    methods: Sequence[str],
-    reference: str,
-    pythons: Sequence[str] = (),
-) -> tuple[str, ...]:
-    """The arguments of ``gmc`` that repeat a comparison elsewhere, on the same data only.
-
-    data : :func:`gmc_core.experiment.describe`.
-    """
-    return (
-        "compare",
-        *repeating(anywhere(config), data, sweep=True, fit=False),
-        *(() if config.protocol == "pair" else (f"--seeds={','.join(map(str, seeds))}",)),
-        f"--methods={','.join(methods)}",
-        f"--reference={reference}",
-        *(f"--peer-python={absolute(python)}" for python in pythons),
     )
 
 

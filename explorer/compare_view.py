@@ -28,6 +28,7 @@ from gmc_core.comparison import Comparison
 from gmc_core.files import without_nan
 from gmc_core.store import comparisons
 from gmc_core.store.command import PROGRAM
+from gmc_core.store.comparison_again import ended
 from gmc_core.store.comparisons import ComparisonFolder, Plan, Status
 
 POLL_SECONDS = 1.5
@@ -103,7 +104,7 @@ def _found(folder: ComparisonFolder, plan: Plan, status: Status) -> None:
     """That the last start has led to this comparison, which was there, and again."""
     if found_run.was_found(folder.id) and status.state == "finished":
         found_run.notice(
-            f"This comparison was computed on {folder.ended()}; nothing new was started.",
+            f"This comparison was computed on {ended(folder)}; nothing new was started.",
             _again,
             folder,
             plan,

@@ -6,6 +6,7 @@ button is outside, so that a click is never lost to an update.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -16,10 +17,11 @@ from explorer.control_bar import Action, Badge, control_bar
 from explorer.figures import fit as figures
 from explorer.references import PAPER_LABEL, References, references, try_again
 from explorer.run_actions import cancel, exports, resume, start_worker
-from explorer.run_words import result_sentence, status_text
+from explorer.run_words import result_notes, result_sentence, status_text
 from explorer.theme import is_dark
 from explorer.units import bytes_text, duration
 from gmc_core.fit import IterationRecord
+from gmc_core.metrics import enough_repetitions
 from gmc_core.reproduction import table_for
 from gmc_core.store import Run
 
@@ -53,6 +55,7 @@ def show(run: Run) -> None:
     body = st.fragment(_body, run_every=POLL_SECONDS if pending else None)
     body(run.id, run.state, pending, known.problem)
     if run.ended_for_good:
+        _notes(run)
         _after(run)
     if run.resumable:
         notice_change(run.id, run.state)
@@ -147,6 +150,34 @@ def _next_steps(run: Run) -> None:
                 disabled=waiting,
                 query_params=context.link_params(run=run.id),
             )
+
+
+def _notes(run: Run) -> None:
+    """What a reader of the result must know, and more repetitions where ratings are few."""
+    if run.state != "finished":
+        return
+    summary = run.summary or {}
+    more = 0
+    if run.config.protocol in ("weak", "strong") and isinstance(summary.get("n"), int):
+        more = enough_repetitions(run.repetitions, summary["n"], summary.get("nmae_se"))
+    for index, note in enumerate(result_notes(run)):
+        with st.container(horizontal=True, vertical_alignment="center", gap="small", border=True):
+            st.markdown(f":material/info: {note}", width="stretch")
+            if more and not index:
+                st.button(
+                    f"Run {more} repetitions",
+                    key="more_repetitions",
+                    icon=":material/repeat:",
+                    help="The same settings on the same data, averaged over so many draws of the "
+                    "held-out ratings. Only more data tell more of other users.",
+                    on_click=_repeat_more,
+                    args=(run, more),
+                )
+
+
+@guard()
+def _repeat_more(run: Run, repetitions: int) -> None:
+    found_run.start_fit(replace(run.config, repetitions=repetitions))
 
 
 def curves_of(run: Run) -> Curves:

@@ -10,6 +10,8 @@ import streamlit as st
 
 from explorer.units import whole_duration
 from gmc_core.fit import IterationRecord
+from gmc_core.metrics import few_held_out
+from gmc_core.ratings import RatingScale
 from gmc_core.store import Run
 
 
@@ -82,6 +84,33 @@ def result_sentence(run: Run, lines: Mapping[str, float]) -> str:
             "ratings do not settle which is better."
         )
     return text
+
+
+def result_notes(run: Run) -> list[str]:
+    """What a reader of a finished run's figures must know: few ratings, a derived scale."""
+    summary, data, notes = run.summary or {}, run.data or {}, []
+    count = summary.get("n")
+    if isinstance(count, int) and few_held_out(count, summary.get("nmae_se")):
+        notes.append(
+            f"**Few held-out ratings:** {count:,}, of {data.get('ratings', 0):,} ratings. They do "
+            "not tell methods apart that differ by less than about two standard errors."
+        )
+    report = data.get("load_report")
+    derived = report.get("scale_derived") if isinstance(report, dict) else ""
+    if derived and isinstance(derived, str):
+        notes.append(derived_scale(RatingScale(*data["scale"]), derived))
+    return notes
+
+
+def derived_scale(scale: RatingScale, derived: str) -> str:
+    """What follows from a scale of which ``derived`` is that of the values that occur."""
+    divisor = f", {scale.nmae_divisor:.4g}," if scale.high > scale.low else ""
+    return (
+        f"**The scale {scale} has its {derived} from the values that occur**, and the NMAE "
+        f"divisor{divisor} follows from it. If ratings can take other values, give the scale: on "
+        "the Data page without “Find the rating scale from the ratings”, on the command line with "
+        "`--scale LOW,HIGH,STEP`."
+    )
 
 
 def compared(value: float, other: float) -> str:

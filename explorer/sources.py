@@ -127,9 +127,20 @@ def register(path: str | Path, reading: dict[str, Any] | None = None) -> str:
     DataError
         If there is nothing at the path.
     """
-    place = Path(path).expanduser()
+    token, text = _token(path, reading)
+    write_atomically(uploads_folder() / f"{token}.json", lambda file: file.write(text.encode()))
+    return token
+
+
+def token_of(path: str | Path, reading: dict[str, Any] | None = None) -> str:
+    """The token that :func:`register` gives, without keeping it."""
+    return _token(path, reading)[0]
+
+
+def _token(path: str | Path, reading: dict[str, Any] | None) -> tuple[str, str]:
+    """The token of a file and how to read it, and what it stands for as JSON."""
     try:
-        place = place.resolve(strict=True)
+        place = Path(path).expanduser().resolve(strict=True)
     except OSError as error:
         raise DataError(
             f"This cannot be opened ({error.strerror or error}); check the path.", path=path
@@ -137,9 +148,7 @@ def register(path: str | Path, reading: dict[str, Any] | None = None) -> str:
     reading = {key: value for key, value in (reading or {}).items() if value is not None}
     entry = {"path": str(place), "name": place.name, "reading": reading}
     text = json.dumps(entry, sort_keys=True)
-    token = OWN + hashlib.sha256(text.encode()).hexdigest()[:12]
-    write_atomically(uploads_folder() / f"{token}.json", lambda file: file.write(text.encode()))
-    return token
+    return OWN + hashlib.sha256(text.encode()).hexdigest()[:12], text
 
 
 def location(data: str) -> tuple[str, dict[str, Any]]:

@@ -209,10 +209,19 @@ def verdict(found: Valley, paper: float = PAPER_EPSILON, *, complete: bool = Tru
         else "The standard error is that of one split’s held-out ratings; two or more seeds would "
         "compare the values of ε more sharply."
     )
+    if best.seeds == FEW_SEEDS:
+        parts.append(
+            "Two seeds tell little of how far seeds differ: take five or more before relying on it."
+        )
     return " ".join(parts)
 
 
+FEW_SEEDS = 2  # whose spread is one difference, and no error of a mean
+
+
 def _error(cell: Cell) -> str:
+    if cell.seeds == FEW_SEEDS == len(cell.each):
+        return f" ({FEW_SEEDS} seeds: {cell.each[0]:.4f} and {cell.each[1]:.4f})"
     if cell.se != cell.se:
         return ""
     source = f"over {cell.seeds} seeds" if cell.seeds > 1 else "over the held-out ratings"

@@ -139,13 +139,12 @@ def pooled_baselines(parts: list[dict[str, dict[str, Any]]]) -> dict[str, dict[s
     for name in parts[0] if parts and all(parts) else ():
         scores = [part[name] for part in parts]
         counts = [each["n"] for each in scores]
+        squares = np.average([each["rmse"] ** 2 for each in scores], weights=counts)
         pooled[name] = {
             "n": sum(counts),
             "nmae": float(np.average([each["nmae"] for each in scores], weights=counts)),
             "mae": float(np.average([each["mae"] for each in scores], weights=counts)),
-            "rmse": float(
-                np.average([each["rmse"] ** 2 for each in scores], weights=counts) ** 0.5
-            ),
+            "rmse": float(np.sqrt(squares)),
         }
     return pooled
 

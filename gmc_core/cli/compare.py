@@ -249,7 +249,8 @@ class _Run:
     def _make_plan(self, prepared: Prepared, methods: list[Any]) -> None:
         from gmc_core.comparison_files import method_key
         from gmc_core.experiment import describe
-        from gmc_core.store.comparisons import Plan, command_for, repeating_command
+        from gmc_core.store.comparison_again import repeating_command
+        from gmc_core.store.comparisons import Plan, command_for
 
         scale = prepared.ratings.scale
         reference = self.args.reference or self.args.methods[0]

@@ -182,15 +182,19 @@ def distinct_names(runs: Sequence[Run]) -> dict[str, str]:
 
 def _other_settings(runs: Sequence[Run]) -> list[str]:
     """Of runs with equal names: their settings that differ, such as two labels' seeds."""
-    every = [
-        {
-            "model": model_words(run.config.fit), "protocol": _protocol(run.config),
-            **{f"word {index}": word for index, word in enumerate(setting_words(run.config, run.data))},
-            "L": f"L = {run.iterations}", "seeds": ", ".join(seed_words(run)),
-            "objective": "with objective" if run.config.fit.objective else "",
-        }
-        for run in runs
-    ]  # fmt: skip
+    every = []
+    for run in runs:
+        settings = setting_words(run.config, run.data)
+        every.append(
+            {
+                "model": model_words(run.config.fit),
+                "protocol": _protocol(run.config),
+                "settings": ", ".join(settings),
+                "L": f"L = {run.iterations}",
+                "seeds": ", ".join(seed_words(run)),
+                "objective": "with objective" if run.config.fit.objective else "",
+            }
+        )
     differing = [
         name
         for name in dict.fromkeys(key for values in every for key in values)

@@ -214,7 +214,7 @@ def key_of(config: ExperimentConfig, data: dict[str, Any] | None) -> str | None:
     return config.key(data["sha256"], data.get("side_sha256", ""))
 
 
-def _usual_counts(config: ExperimentConfig, data: dict[str, Any]) -> dict[str, None]:
+def _usual_counts(config: ExperimentConfig, data: dict[str, Any]) -> dict[str, Any]:
     """None for numbers of users that are written out and equal to what None stands for."""
     if not isinstance(data.get("users_to_draw"), int):
         return {}

@@ -12,6 +12,7 @@ from explorer.units import whole_duration
 from gmc_core.fit import IterationRecord
 from gmc_core.metrics import few_held_out
 from gmc_core.ratings import RatingScale
+from gmc_core.readers.report import DERIVED
 from gmc_core.store import Run
 
 
@@ -97,7 +98,7 @@ def result_notes(run: Run) -> list[str]:
         )
     report = data.get("load_report")
     derived = report.get("scale_derived") if isinstance(report, dict) else ""
-    if derived and isinstance(derived, str):
+    if derived in DERIVED:
         notes.append(derived_scale(RatingScale(*data["scale"]), derived))
     return notes
 

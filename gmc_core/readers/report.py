@@ -82,6 +82,10 @@ class LoadReport:
         return plain
 
 
+# What of a scale may be taken from the values that occur.
+DERIVED = ("ends", "step", "ends and step")
+
+
 def scale_warning(scale: RatingScale, derived: str) -> str:
     """What follows from a scale of which ``derived`` is that of the values that occur."""
     divisor = f" {scale.nmae_divisor:.4g}" if scale.high > scale.low else ""

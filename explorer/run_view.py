@@ -17,7 +17,7 @@ from explorer.control_bar import Action, Badge, control_bar
 from explorer.figures import fit as figures
 from explorer.references import PAPER_LABEL, References, references, try_again
 from explorer.run_actions import cancel, exports, resume, start_worker
-from explorer.run_words import result_notes, result_sentence, status_text
+from explorer.run_words import result_sentence, scale_words, status_text
 from explorer.theme import is_dark
 from explorer.units import bytes_text, duration
 from gmc_core.fit import IterationRecord
@@ -36,6 +36,11 @@ STATES: dict[str, Badge] = {
     "interrupted": ("interrupted", "orange", ":material/power_off:"),
 }
 
+NEXT_STEPS = (
+    ("pages/covariance.py", "See what it has learned", ":material/grid_on:"),
+    ("pages/recommend.py", "Get recommendations", ":material/thumb_up:"),
+    ("pages/sensitivity.py", "Vary ε", ":material/tune:"),
+)
 STATUS_HEIGHT = "5.5rem"  # of a result in two lines
 
 Curves = list[list[IterationRecord]]
@@ -55,7 +60,6 @@ def show(run: Run) -> None:
     body = st.fragment(_body, run_every=POLL_SECONDS if pending else None)
     body(run.id, run.state, pending, known.problem)
     if run.ended_for_good:
-        _notes(run)
         _after(run)
     if run.resumable:
         notice_change(run.id, run.state)
@@ -133,16 +137,16 @@ def notice_change(identity: str, state: str) -> None:
 
 
 def _next_steps(run: Run) -> None:
-    """Links to what the model can be used for; idle, but in place, until there is one."""
+    """Links to what the model can be used for; idle, but in place, until there is one.
+
+    With a finished run also the button for more repetitions, where its ratings are few.
+    """
     waiting = context.store().model_path(run.id) is None or not run.ended_for_good
-    if waiting and (run.ended_for_good or not run.keeps_model):
+    links = not (waiting and (run.ended_for_good or not run.keeps_model))
+    if not links and run.state != "finished":
         return
-    with st.container(horizontal=True, gap="medium"):
-        for page, text, icon in (
-            ("pages/covariance.py", "See what it has learned", ":material/grid_on:"),
-            ("pages/recommend.py", "Get recommendations", ":material/thumb_up:"),
-            ("pages/sensitivity.py", "Vary ε", ":material/tune:"),
-        ):
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        for page, text, icon in NEXT_STEPS if links else ():
             st.page_link(
                 page,
                 label=text,
@@ -150,29 +154,26 @@ def _next_steps(run: Run) -> None:
                 disabled=waiting,
                 query_params=context.link_params(run=run.id),
             )
+        if run.state == "finished":
+            _more_repetitions(run)
 
 
-def _notes(run: Run) -> None:
-    """What a reader of the result must know, and more repetitions where ratings are few."""
-    if run.state != "finished":
-        return
+def _more_repetitions(run: Run) -> None:
+    """Where the held-out ratings are few: the same with more repetitions, queued by a button."""
     summary = run.summary or {}
-    more = 0
-    if run.config.protocol in ("weak", "strong") and isinstance(summary.get("n"), int):
-        more = enough_repetitions(run.repetitions, summary["n"], summary.get("nmae_se"))
-    for index, note in enumerate(result_notes(run)):
-        with st.container(horizontal=True, vertical_alignment="center", gap="small", border=True):
-            st.markdown(f":material/info: {note}", width="stretch")
-            if more and not index:
-                st.button(
-                    f"Run {more} repetitions",
-                    key="more_repetitions",
-                    icon=":material/repeat:",
-                    help="The same settings on the same data, averaged over so many draws of the "
-                    "held-out ratings. Only more data tell more of other users.",
-                    on_click=_repeat_more,
-                    args=(run, more),
-                )
+    if run.config.protocol not in ("weak", "strong") or not isinstance(summary.get("n"), int):
+        return
+    more = enough_repetitions(run.repetitions, summary["n"], summary.get("nmae_se"))
+    if more:
+        st.button(
+            f"Run {more} repetitions",
+            key="more_repetitions",
+            icon=":material/repeat:",
+            help="The held-out ratings are few. This computes the same settings on the same data, "
+            "averaged over so many draws of them; only more data tell more of other users.",
+            on_click=_repeat_more,
+            args=(run, more),
+        )
 
 
 @guard()
@@ -293,6 +294,9 @@ def _comparison_note(run: Run, known: References) -> str:
 
 def _after(run: Run) -> None:
     store = context.store()
+    note = scale_words(run)
+    if note:
+        st.info(note, icon=":material/straighten:")
     with st.expander("Repeat and export", icon=":material/ios_share:"):
         st.markdown("The command that repeats this run:")
         st.code(store.command(run.id), language="shell", wrap_lines=True)
@@ -300,5 +304,5 @@ def _after(run: Run) -> None:
         seconds = sum(r.seconds for curve in curves_of(run) for r in curve)
         st.caption(
             f"Computed in {duration(seconds)} of iterations; {bytes_text(run.disk_bytes)} on disk; "
-            f"version {run.version}."
+            f"version {run.version}. {escape(run.message)}"
         )

@@ -84,23 +84,27 @@ def result_sentence(run: Run, lines: Mapping[str, float]) -> str:
             " The difference to the bias model is smaller than one standard error, so these "
             "ratings do not settle which is better."
         )
-    return text
+    return text + few_words(run)
 
 
-def result_notes(run: Run) -> list[str]:
-    """What a reader of a finished run's figures must know: few ratings, a derived scale."""
-    summary, data, notes = run.summary or {}, run.data or {}, []
+def few_words(run: Run) -> str:
+    """That the held-out ratings of a finished run are few, with a blank before; "" if not."""
+    summary, data = run.summary or {}, run.data or {}
     count = summary.get("n")
-    if isinstance(count, int) and few_held_out(count, summary.get("nmae_se")):
-        notes.append(
-            f"**Few held-out ratings:** {count:,}, of {data.get('ratings', 0):,} ratings. They do "
-            "not tell methods apart that differ by less than about two standard errors."
-        )
+    if not isinstance(count, int) or not few_held_out(count, summary.get("nmae_se")):
+        return ""
+    return (
+        f" {count:,} held-out ratings (of {data.get('ratings', 0):,}) are **few**: methods that "
+        "differ by less than about two standard errors are not told apart."
+    )
+
+
+def scale_words(run: Run) -> str:
+    """That the scale of a run's data was taken from the values that occur; "" if not."""
+    data = run.data or {}
     report = data.get("load_report")
     derived = report.get("scale_derived") if isinstance(report, dict) else ""
-    if derived in DERIVED:
-        notes.append(derived_scale(RatingScale(*data["scale"]), derived))
-    return notes
+    return derived_scale(RatingScale(*data["scale"]), derived) if derived in DERIVED else ""
 
 
 def derived_scale(scale: RatingScale, derived: str) -> str:

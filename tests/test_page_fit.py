@@ -423,7 +423,7 @@ def finish_queued(store):
 def test_few_held_out_ratings_are_said_to_be_few_with_more_repetitions(store):
     run = stored(store, "finished")
     at = ready(opened("fit", run=run.id))
-    assert "Few held-out ratings:** 500, of 9,000" in texts(at)
+    assert "500 held-out ratings (of 9,000) are **few**" in at.success[0].value
     assert at.button(key="more_repetitions").label == "Run 4 repetitions"
     at.button(key="more_repetitions").click().run()
     assert not at.exception
@@ -454,5 +454,5 @@ def test_the_heading_names_model_and_seed(store):
     settings = FitSettings(model="ordinal", iterations=4, noise=None)
     run = stored(store, "finished", small(fit=settings, seed=3, repetitions=2))
     at = ready(opened("fit", run=run.id))
-    name = "sample, ordered ratings, weak, at most 60 items, L = 4, seeds 3–4"
+    name = "sample, ordered ratings, seeds 3–4, weak, at most 60 items, L = 4"
     assert [heading.value for heading in at.subheader][:1] == [name]

@@ -117,7 +117,7 @@ def runs_table(runs: Sequence[Run]) -> pd.DataFrame:
                 "model": model_words(run.config.fit),
                 "protocol": run.config.protocol,
                 "epsilon": _epsilon(run),
-                "L": run.iterations,
+                "L": max(run.sweep["iterations"]) if run.sweep else run.iterations,
                 "seeds": ", ".join(seed_words(run)).removeprefix("seed ").removeprefix("seeds "),
                 "fits": _fits(run),
                 "nmae": _summary(run, "nmae"),

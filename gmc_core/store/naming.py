@@ -24,18 +24,18 @@ PROTOCOL_WORDS = {"none": "all ratings", "pair": "own split"}
 def run_name(run: Run) -> str:
     """A person's name for a run, or one made from its settings.
 
-    "sample, ordered ratings, weak, L = 10, seed 0": a setting is named where it matters
-    to the model and differs from the model's default; ε wherever the model has one.
+    "sample, ordered ratings, seed 0, weak, L = 10": what tells runs apart most often stands
+    first, for places that cut long names. A setting is named where it matters to the model
+    and differs from the model's default; ε wherever the model has one.
     """
     if run.label:
         return run.label
     config = run.config
     if run.sweep is not None:
         return _sweep_name(run)
-    parts = [data_name(run), model_words(config.fit), _protocol(config)]
+    parts = [data_name(run), model_words(config.fit), *seed_words(run), _protocol(config)]
     parts += setting_words(config, run.data)
-    parts.append(f"L = {config.fit.iterations}")
-    return ", ".join([*parts, *seed_words(run)])
+    return ", ".join([*parts, f"L = {config.fit.iterations}"])
 
 
 def _sweep_name(run: Run) -> str:
@@ -45,10 +45,10 @@ def _sweep_name(run: Run) -> str:
     lengths = ", ".join(map(str, run.sweep["iterations"]))
     parts = [
         f"Sweep of {len(epsilons)} ε on {data_name(run)}", model_words(config.fit),
-        _protocol(config), f"ε = {span}",
+        *seed_words(run), _protocol(config), f"ε = {span}",
     ]  # fmt: skip
     parts += setting_words(config, run.data, epsilon=False)
-    return ", ".join([*parts, f"L = {lengths}", *seed_words(run)])
+    return ", ".join([*parts, f"L = {lengths}"])
 
 
 def data_name(run: Run) -> str:

@@ -12,7 +12,7 @@ from gmc_core.errors import ConfigError, DataError
 from gmc_core.ratings import RatingScale
 from gmc_core.readers.assemble import Parts
 from gmc_core.readers.common import as_times, check_scale
-from gmc_core.readers.scales import LARGEST, find_scale, find_step
+from gmc_core.readers.scales import HALF_STARS, LARGEST, STARS, find_scale, find_step
 from gmc_core.readers.sniff import Layout, sniff
 from gmc_core.readers.source import Member, Source
 from gmc_core.readers.table import Column, Kind, Table, Text, line_of_row, read_table
@@ -300,7 +300,8 @@ def _scale(
     """The scale, how it was found, and what of it is only that of the values that occur."""
     if options.low is None or options.high is None:
         if options.step is None:
-            return find_scale(values)
+            scale, how = find_scale(values)
+            return scale, how, "" if scale in (STARS, HALF_STARS) else "ends and step"
         step = None if options.step == "continuous" else options.step
         scale = RatingScale(float(values.min()), float(values.max()), step)
         how, derived = "lowest and highest rating; step as given", "ends"

@@ -22,9 +22,8 @@ TOLERANCE = 1e-6
 LARGEST = 1e15
 
 
-def find_scale(values: npt.NDArray[np.float64]) -> tuple[RatingScale, str, str]:
-    """The scale that the ratings seem to have, how it was found, in words, and what of it
-    is only that of the values which happen to occur ("" if nothing).
+def find_scale(values: npt.NDArray[np.float64]) -> tuple[RatingScale, str]:
+    """The scale that the ratings seem to have, and how it was found, in words.
 
     Whole numbers from 1 whose largest is 5 are taken as stars, multiples of a
     half whose largest is 5 as half stars, even if not every level occurs.
@@ -32,14 +31,14 @@ def find_scale(values: npt.NDArray[np.float64]) -> tuple[RatingScale, str, str]:
     distinct = np.unique(values)
     low, high = float(distinct[0]), float(distinct[-1])
     if high == 5 and low >= 1 and _fits(distinct, 0, 1):
-        return STARS, "found: whole stars up to 5", ""
+        return STARS, "found: whole stars up to 5"
     if high == 5 and low >= 0.5 and _fits(distinct, 0, 0.5):
-        return HALF_STARS, "found: half stars up to 5", ""
+        return HALF_STARS, "found: half stars up to 5"
     if low == high:
-        return RatingScale(low, high, 1), f"found: all ratings equal {low:g}", "ends and step"
+        return RatingScale(low, high, 1), f"found: all ratings equal {low:g}"
     step = find_step(distinct)
     how = f"found: lowest and highest of {len(distinct):,} distinct values"
-    return RatingScale(low, high, step), how, "ends and step"
+    return RatingScale(low, high, step), how
 
 
 def find_step(distinct: npt.NDArray[np.float64]) -> float | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import sqlite3
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -17,6 +16,7 @@ STATES: tuple[State, ...] = (
     "queued", "running", "finished", "cancelled", "failed", "interrupted",
 )  # fmt: skip
 ENDED: tuple[State, ...] = ("finished", "cancelled", "failed", "interrupted")
+MOST_NMAE = 1e9  # far above any; refuses NaN as well
 RESUMABLE: tuple[State, ...] = ("interrupted", "cancelled", "failed")
 
 
@@ -132,7 +132,8 @@ class Run:
         return {
             name: float(value)
             for name, value in found.items()
-            if isinstance(value, (int, float)) and math.isfinite(value)
+            # An imported file may hold any number, also one that no float can.
+            if isinstance(value, (int, float)) and abs(value) < MOST_NMAE
         }
 
     def as_dict(self) -> dict[str, Any]:

@@ -12,6 +12,9 @@ from explorer.components import escape
 from explorer.units import whole_duration
 from gmc_core.compiling import compile_seconds, must_compile
 from gmc_core.fit import IterationRecord
+from gmc_core.metrics import few_held_out
+from gmc_core.ratings import RatingScale
+from gmc_core.readers.report import DERIVED
 from gmc_core.store import Run
 from gmc_core.store.waiting import Waiting, remaining
 
@@ -102,7 +105,38 @@ def result_sentence(run: Run, lines: Mapping[str, float]) -> str:
             " The difference to the bias model is smaller than one standard error, so these "
             "ratings do not settle which is better."
         )
-    return text
+    return text + few_words(run)
+
+
+def few_words(run: Run) -> str:
+    """That the held-out ratings of a finished run are few, with a blank before; "" if not."""
+    summary, data = run.summary or {}, run.data or {}
+    count = summary.get("n")
+    if not isinstance(count, int) or not few_held_out(count, summary.get("nmae_se")):
+        return ""
+    return (
+        f" {count:,} held-out ratings (of {data.get('ratings', 0):,}) are **few**: methods that "
+        "differ by less than about two standard errors are not told apart."
+    )
+
+
+def scale_words(run: Run) -> str:
+    """That the scale of a run's data was taken from the values that occur; "" if not."""
+    data = run.data or {}
+    report = data.get("load_report")
+    derived = report.get("scale_derived") if isinstance(report, dict) else ""
+    return derived_scale(RatingScale(*data["scale"]), derived) if derived in DERIVED else ""
+
+
+def derived_scale(scale: RatingScale, derived: str) -> str:
+    """What follows from a scale of which ``derived`` is that of the values that occur."""
+    divisor = f", {scale.nmae_divisor:.4g}," if scale.high > scale.low else ""
+    return (
+        f"**The scale {scale} has its {derived} from the values that occur**, and the NMAE "
+        f"divisor{divisor} follows from it. If ratings can take other values, give the scale: on "
+        "the Data page without “Find the rating scale from the ratings”, on the command line with "
+        "`--scale LOW,HIGH,STEP`."
+    )
 
 
 def compared(value: float, other: float) -> str:

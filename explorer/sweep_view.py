@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from explorer import context
+from explorer import context, found_run
 from explorer.components import chart, download, escape, guard
 from explorer.control_bar import Action, control_bar
 from explorer.figures import sensitivity as figures
@@ -37,6 +37,7 @@ def show(sweep: Run) -> None:
     if sweep.state == "queued":
         start_worker()
     _head(sweep)
+    found_run.run_notice(sweep)
     active = sweep.state in ("queued", "running")
     st.fragment(_body, run_every=POLL_SECONDS if active else None)(sweep.id, sweep.state)
     with st.expander("All fits, export, and the command", icon=":material/ios_share:"):
@@ -213,10 +214,19 @@ def verdict(found: Valley, paper: float = PAPER_EPSILON, *, complete: bool = Tru
         else "The standard error is that of one split’s held-out ratings; two or more seeds would "
         "compare the values of ε more sharply."
     )
+    if best.seeds == FEW_SEEDS:
+        parts.append(
+            "Two seeds tell little of how far seeds differ: take five or more before relying on it."
+        )
     return " ".join(parts)
 
 
+FEW_SEEDS = 2  # whose spread is one difference, and no error of a mean
+
+
 def _error(cell: Cell) -> str:
+    if cell.seeds == FEW_SEEDS == len(cell.each):
+        return f" ({FEW_SEEDS} seeds: {cell.each[0]:.4f} and {cell.each[1]:.4f})"
     if cell.se != cell.se:
         return ""
     source = f"over {cell.seeds} seeds" if cell.seeds > 1 else "over the held-out ratings"

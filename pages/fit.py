@@ -11,10 +11,9 @@ from typing import Any
 
 import streamlit as st
 
-from explorer import context, cost_view, fit_form, run_view, sources
+from explorer import context, cost_view, fit_form, found_run, run_view, sources
 from explorer.chosen_data import filtered_or_way_on
 from explorer.components import empty_state, escape, guard, page_header
-from explorer.run_actions import start_worker
 from explorer.units import PROTOCOLS
 from gmc_core.experiment import ExperimentConfig
 from gmc_core.settings import FitSettings
@@ -23,11 +22,7 @@ from gmc_core.store import StoreError
 
 def start(config: ExperimentConfig, cost: dict[str, Any] | None = None) -> None:
     """Queue the experiment, or find the same one, and show it."""
-    run = context.store().submit(config, cost=cost)
-    if run.state == "finished":
-        st.toast("The same fit has been computed before; here it is.", icon=":material/history:")
-    start_worker()
-    context.choose(run=run.id)
+    found_run.start_fit(config, cost)
     st.rerun()
 
 

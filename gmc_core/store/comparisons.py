@@ -26,7 +26,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,6 @@ from gmc_core.errors import ConfigError
 from gmc_core.experiment import ExperimentConfig
 from gmc_core.files import without_nan
 from gmc_core.ratings import RatingScale
-from gmc_core.settings import FitSettings
 from gmc_core.store.command import arguments_of
 from gmc_core.store.errors import StoreError, explained
 from gmc_core.store.identity import host, process_mark
@@ -62,6 +61,8 @@ class Plan:
         before they have been read.
     methods : for each its name, label and ``method_key``. reference : a method's name.
     splits : keys of the splits made so far, in order.
+    repeat : the arguments of ``gmc`` that repeat it elsewhere; empty before the data have
+        been read.
     """
 
     title: str
@@ -72,6 +73,7 @@ class Plan:
     reference: str
     scale: tuple[float, float, float | None] | None = None
     splits: tuple[str, ...] = ()
+    repeat: tuple[str, ...] = ()
 
     @property
     def total(self) -> int:
@@ -95,6 +97,7 @@ class Plan:
             reference=str(values["reference"]),
             scale=None if scale is None else (float(scale[0]), float(scale[1]), scale[2]),
             splits=tuple(str(key) for key in values["splits"]),
+            repeat=tuple(str(part) for part in values.get("repeat", ())),
         )
 
 
@@ -284,6 +287,19 @@ class ComparisonFolder:
                 result.failures[name, key] = reason
         return result
 
+    def forget_results(self) -> None:
+        """Remove every result, so that the same command computes all of them again.
+
+        Raises
+        ------
+        StoreError
+            If a file cannot be removed.
+        """
+        with explained(self.path):
+            for name in ("splits", "results"):
+                if (self.path / name).is_dir():
+                    shutil.rmtree(self.path / name)
+
     def last_words(self) -> str:
         """The last line that a detached process has printed, "" if none."""
         try:
@@ -363,8 +379,8 @@ def folder_for(config: ExperimentConfig) -> ComparisonFolder:
     Methods and seeds do not count: what was computed before is found again there.
     """
     content = config.as_dict()
-    for name in ("fit", "seed", "repetitions"):
-        del content[name]
+    for name in ("fit", "seed", "repetitions", "expected"):
+        content.pop(name, None)
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
     return ComparisonFolder(comparisons_folder() / digest[:12])
 
@@ -383,7 +399,7 @@ def command_for(
     """
     return (
         "compare",
-        *arguments_of(replace(anywhere(config), fit=FitSettings()), sweep=True),
+        *arguments_of(anywhere(config), sweep=True, fit=False),
         *(() if config.protocol == "pair" else (f"--seeds={','.join(map(str, seeds))}",)),
         f"--methods={','.join(methods)}",
         f"--reference={reference}",

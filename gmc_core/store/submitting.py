@@ -14,6 +14,7 @@ from typing import Any
 from gmc_core.datasets import DATASETS
 from gmc_core.experiment import ExperimentConfig
 from gmc_core.ratings import RatingScale
+from gmc_core.splits import default_counts
 from gmc_core.store.reading import Reading
 from gmc_core.store.run import Run
 from gmc_core.version import package_version
@@ -35,7 +36,29 @@ class Submitting(Reading):
         data: dict[str, Any] | None = None,
         cost: dict[str, Any] | None = None,
     ) -> Run:
-        """Queue an experiment, or find the same one.
+        """Queue an experiment, or find the same one; see :meth:`submit_or_find`."""
+        return self.submit_or_find(
+            config,
+            label=label,
+            parent=parent,
+            again=again,
+            keep_model=keep_model,
+            data=data,
+            cost=cost,
+        )[0]
+
+    def submit_or_find(
+        self,
+        config: ExperimentConfig,
+        *,
+        label: str = "",
+        parent: str | None = None,
+        again: bool = False,
+        keep_model: bool = True,
+        data: dict[str, Any] | None = None,
+        cost: dict[str, Any] | None = None,
+    ) -> tuple[Run, bool]:
+        """Queue an experiment, or find the same one; tells whether it is new.
 
         The same one is a finished, queued or running run with the same settings on
         the same data and the same version of the model's code. Data that this store
@@ -70,7 +93,7 @@ class Submitting(Reading):
             if parent is None and not again:
                 same = self._same(request, key, keep_model)
                 if same is not None:
-                    return self.run(same)
+                    return self.run(same), False
             identity = secrets.token_hex(5)
             database.execute(
                 "INSERT INTO runs (id, kind, parent, state, label, config, request, key, "
@@ -82,7 +105,7 @@ class Submitting(Reading):
                     int(again), time.time(), package_version(), cost and json.dumps(cost),
                 ),
             )  # fmt: skip
-            return self.run(identity)
+            return self.run(identity), True
 
     def submit_sweep(
         self,
@@ -94,8 +117,11 @@ class Submitting(Reading):
         again: bool = False,
         keep_models: bool = False,
         cost: dict[str, Any] | None = None,
-    ) -> Run:
-        """Queue a parent and its children; see :func:`gmc_core.sweeps.submit_sweep`."""
+    ) -> tuple[Run, bool]:
+        """Queue a parent and its children, or find the same; tells whether it is new.
+
+        See :func:`gmc_core.sweeps.submit_or_find_sweep`.
+        """
         base = anywhere(base)
         request = _hash(
             {"sweep": sweep, "base": base.as_dict(), "source": source_of(base), "keep": keep_models}
@@ -104,7 +130,7 @@ class Submitting(Reading):
             if not again:
                 for run in self._runs("request = ? AND kind = 'sweep'", request):
                     if run.state in ("finished", "running", "queued"):
-                        return run
+                        return run, False
             identity = secrets.token_hex(5)
             database.execute(
                 "INSERT INTO runs (id, kind, state, label, config, sweep, request, keep, created, "
@@ -116,7 +142,7 @@ class Submitting(Reading):
             )  # fmt: skip
             for child in children:
                 self.submit(child, parent=identity, again=again, keep_model=keep_models, cost=cost)
-            return self.run(identity)
+            return self.run(identity), True
 
     def _same(self, request: str, key: str | None, keep_model: bool) -> str | None:
         found = self.rows(
@@ -161,6 +187,7 @@ def absolute(name: str | None) -> str | None:
 
 def request_of(config: ExperimentConfig) -> str:
     """Hash of what was asked for, before anyone has seen the data."""
+    config = replace(config, expected={})
     return _hash({"config": config.as_dict(), "source": source_of(config)})
 
 
@@ -194,7 +221,17 @@ def key_of(config: ExperimentConfig, data: dict[str, Any] | None) -> str | None:
     if data is None or ("side_sha256" not in data and config.fit.model != "paper"):
         return None
     fit = config.fit.resolved(RatingScale(*data["scale"]), data.get("items"))
-    return replace(config, fit=fit).key(data["sha256"], data.get("side_sha256", ""))
+    config = replace(config, fit=fit, **_usual_counts(config, data))
+    return config.key(data["sha256"], data.get("side_sha256", ""))
+
+
+def _usual_counts(config: ExperimentConfig, data: dict[str, Any]) -> dict[str, Any]:
+    """None for numbers of users that are written out and equal to what None stands for."""
+    if not isinstance(data.get("users_to_draw"), int):
+        return {}
+    weak, strong = default_counts(data["users_to_draw"])
+    usual = {"weak_users": weak, "strong_users": strong}
+    return {name: None for name, count in usual.items() if getattr(config, name) == count}
 
 
 def _hash(values: dict[str, Any]) -> str:

@@ -174,6 +174,7 @@ class Computation:
                     unseen=held_out.unseen,
                     scores=None,
                     notes=tuple(result["notes"]),
+                    baselines=result.get("baselines", {}),
                 )
             )
 

@@ -90,6 +90,8 @@ def _open_quote(sheet: Sheet, rng: random.Random) -> Sheet:
 
 def _with_column(sheet: Sheet, name: str, cells: Cells, first: bool) -> Sheet:
     def put(row: Cells, cell: str) -> Cells:
+        if not any(row):  # an empty line stays one
+            return [*row, ""] if row else row
         return [cell, *row] if first else [*row, cell]
 
     header = None if sheet.header is None else put(sheet.header, name)
@@ -104,8 +106,8 @@ def _counted(sheet: Sheet, start: int) -> Cells:
 def _row_names(sheet: Sheet, rng: random.Random) -> Sheet | None:
     if sheet.header is None:
         return None
-    rows = [[name, *row] for name, row in zip(_counted(sheet, 1), sheet.rows, strict=True)]
-    return replace(sheet, rows=rows, quote=False)
+    named = _with_column(sheet, "", _counted(sheet, 1), True)
+    return replace(sheet, rows=named.rows, quote=False)
 
 
 def _thousands(sheet: Sheet, rng: random.Random) -> Sheet | None:

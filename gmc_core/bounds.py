@@ -13,9 +13,10 @@ import numpy.typing as npt
 import scipy.linalg
 from scipy.special import log_ndtr, ndtri_exp
 
+from gmc_core.completion import Floats
 from gmc_core.errors import ConfigError
 from gmc_core.linalg.threads import Team
-from gmc_core.table_model import Floats, TableModel
+from gmc_core.table_model import TableModel
 
 # Whole draws are tried so often, which is exact; what has not fallen between the limits
 # by then is drawn entry by entry, which is exact in the limit of many sweeps.

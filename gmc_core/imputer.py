@@ -224,7 +224,9 @@ class GaussianImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         drawn = self._drawn(table.astype(np.float64), random_state)
         return self._finished(drawn, table)
 
-    def _drawn(self, table: Table, random_state: Random) -> npt.NDArray[np.float64]:
+    def _drawn(
+        self, table: npt.NDArray[np.float64], random_state: Random
+    ) -> npt.NDArray[np.float64]:
         """A table with its blanks drawn, between the limits where there are any."""
         rng, bounds = self._draws(random_state), self._known_bounds()
         if bounds.limited.any():

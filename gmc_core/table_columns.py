@@ -78,9 +78,10 @@ def label_columns(
         return sorted((wanted | set(known)) - kept)
     found = set(known)
     for index, name in enumerate(names):
-        own, first = name.strip().lower(), index == 0
+        # After an index, the next column leads the row.
+        own, first = name.strip().lower(), all(before in found for before in range(index))
         if (
-            (first and (own in ID_NAMES or is_text(0)))
+            (first and (own in ID_NAMES or is_text(index)))
             or own.startswith("__index_level_")
             or is_identifier(name, cells(index), first=first)
         ):

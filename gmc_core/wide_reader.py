@@ -290,7 +290,7 @@ def _read_parquet(path: Path, options: TableOptions) -> WideTable:
             content = file.read()
     except _PARQUET_ERRORS as error:
         raise DataError(f"This is no readable parquet file ({brief(error)}).", path=path) from error
-    header, index = _parquet_names(content)
+    header, stored = _parquet_names(content)
     frame = [content.column(column) for column in range(len(header))]
     if not header or not len(content):
         raise DataError("The table has no rows; give one with rows.", path=path)
@@ -303,7 +303,7 @@ def _read_parquet(path: Path, options: TableOptions) -> WideTable:
         lambda column: not numeric[column],
         named=options.id_columns,
         quantities=options.quantities,
-        known=index,
+        known=stored,
     )
     quantities = [index for index in range(len(header)) if index not in aside]
     for index in quantities:

@@ -75,10 +75,10 @@ def test_without_a_seed_two_imputers_differ():
 def test_filled_means_keep_to_the_limits():
     values = amounts()
     free = fitted(values).transform(values)
-    assert free[np.isnan(values[:, 0]), 0].min() < 0.3  # else the limit would do nothing
-    kept = fitted(values, min_value=[0.3, -np.inf, -0.5], max_value=0.8)
+    assert free[np.isnan(values[:, 0]), 0].min() < 0.7  # else the limit would do nothing
+    kept = fitted(values, min_value=[0.7, -np.inf, -0.5], max_value=0.9)
     found = kept.transform(values)
-    expected = np.where(np.isnan(values), np.clip(free, [0.3, -np.inf, -0.5], 0.8), values)
+    expected = np.where(np.isnan(values), np.clip(free, [0.7, -np.inf, -0.5], 0.9), values)
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(kept.transform_sd(values), fitted(values).transform_sd(values))
 

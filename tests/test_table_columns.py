@@ -81,6 +81,13 @@ def test_an_identifier_need_not_come_first(tmp_path):
     assert found.names == ("x", "item", "y")
 
 
+def test_after_an_index_the_next_column_leads_the_row(tmp_path):
+    found = read(tmp_path, ",user,x,y\n1,7,1,2\n2,3,2,\n3,9,,5\n")
+    assert (found.label_names, found.names) == (("", "user"), ("x", "y"))
+    found = read(tmp_path, ",city,x,y\n1,a,1,2\n2,b,2,\n3,c,,5\n")
+    assert (found.label_names, found.names) == (("", "city"), ("x", "y"))
+
+
 def test_what_is_named_wins(tmp_path):
     text = with_column("user", "1234")
     assert read(tmp_path, text, quantities=("user",)).names == ("user", "x", "y")

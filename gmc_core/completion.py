@@ -30,7 +30,7 @@ from gmc_core.ordinal import OrdinalScale
 from gmc_core.priors import opinion_variance
 from gmc_core.ratings import Ratings
 from gmc_core.signals import Signals
-from gmc_core.table_files import TableWriter, format_of
+from gmc_core.table_files import TableWriter, format_of, sd_path
 
 Floats = npt.NDArray[np.float64]
 TableLayout = Literal["wide", "long"]
@@ -113,14 +113,14 @@ def complete(
             first = "user" if "user" not in names else "user id"
             writer = stack.enter_context(TableWriter(path, [first], names, kind))
             if sd:
-                files.append(path.with_suffix(f".sd{path.suffix}"))
+                files.append(sd_path(path))
                 second = stack.enter_context(TableWriter(files[1], [first], names, kind))
         for block in blocks:
             own = users[block.start : block.stop]
             if layout == "long":
                 _write_long(writer, own, names, block)
             else:
-                writer.write([own], block.values, block.observed)
+                writer.write([own], block.values)
                 if block.sd is not None:
                     second.write([own], block.sd)
             if on_progress is not None:
@@ -282,10 +282,8 @@ def _write_long(writer: TableWriter, users: list[object], names: list[str], bloc
     columns = [block.values.ravel(), block.observed.ravel().astype(np.float64)]
     if block.sd is not None:
         columns.append(block.sd.ravel())
-    exact = np.zeros((block.values.size, len(columns)), bool)
-    exact[:, 0] = block.observed.ravel()
     labels: list[list[object]] = [[user for user in users for _ in names], [*names] * len(users)]
-    writer.write(labels, np.stack(columns, axis=1), exact)
+    writer.write(labels, np.stack(columns, axis=1))
 
 
 def _names(model: GaussianModel, titles: bool) -> list[str]:

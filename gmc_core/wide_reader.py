@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +20,13 @@ from gmc_core.ratings import frozen
 from gmc_core.readers.companions import refuse_ratings
 from gmc_core.readers.source import open_source
 from gmc_core.readers.text import decode
+from gmc_core.table_columns import (
+    Missing,
+    aside_notes,
+    far_off_notes,
+    label_columns,
+)
 from gmc_core.table_files import parquet_module
-
-# What stands for a missing entry, in any case.
-BLANKS = frozenset({"", "na", "n/a", "nan", "null", "none", "."})
-ID_NAMES = frozenset({"id", "name", "key", "label", "index", ""})
 
 MAX_CELLS = 200_000_000
 # Arrow's own errors derive from these.
@@ -37,8 +41,10 @@ _COMMA_NUMBER = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 class TableOptions:
     """How to read a table; what is None is found from the file.
 
-    id_columns : columns of labels. Empty: the first column if it is named id, name,
-        key, label or index (or not at all), or holds no number.
+    id_columns : columns of labels. Empty: those that
+        :func:`gmc_core.table_columns.label_columns` finds.
+    quantities : columns that are quantities although they look like labels.
+    missing : texts or numbers that stand for a missing entry, besides blanks, NA, ….
     separator : one character. decimal : "." or ",". encoding : of a text file.
     """
 
@@ -46,6 +52,8 @@ class TableOptions:
     separator: str | None = None
     decimal: str | None = None
     encoding: str | None = None
+    quantities: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.separator is not None and (len(self.separator) != 1 or self.separator in '"\r\n'):
@@ -106,11 +114,12 @@ def read_table(path: str | os.PathLike[str], options: TableOptions | None = None
     aside = _label_columns(header, rows, options)
     quantities = [index for index in range(len(header)) if index not in aside]
     decimal = options.decimal or _decimal(rows, quantities, separator)
+    missing = Missing(options.missing)
     values = np.empty((len(rows), len(quantities)))
     for place, column in enumerate(quantities):
         for row, cells in enumerate(rows):
             values[row, place] = _number(
-                cells[column], decimal, member.label, lines[row], header[column]
+                cells[column], decimal, missing, member.label, lines[row], header[column]
             )
     note = f"{len(rows):,} rows, {len(quantities):,} columns; separator {separator!r}, {encoding}"
     return _checked(
@@ -121,7 +130,7 @@ def read_table(path: str | os.PathLike[str], options: TableOptions | None = None
             label_names=tuple(header[index] for index in aside),
             labels=tuple([cells[index] for cells in rows] for index in aside),
             lines=np.array(lines, dtype=np.int64),
-            notes=(note, *_aside_note(header, aside)),
+            notes=(note, *_found_notes(header, aside, options, missing, values)),
         )
     )
 
@@ -191,30 +200,32 @@ def _check_names(header: list[str], path: str) -> None:
 
 
 def _label_columns(header: list[str], rows: list[list[str]], options: TableOptions) -> list[int]:
-    if options.id_columns:
-        return _named(header, options.id_columns)
-    if header[0].lower() in ID_NAMES:
-        return [0]
-    cells = [row[0] for row in rows if row[0].lower() not in BLANKS]
-    text = cells and not any(_is_number(cell, sign) for cell in cells for sign in ".,")
-    return [0] if text else []
+    def cells(column: int) -> list[str]:
+        return [row[column] for row in rows]
+
+    def is_text(column: int) -> bool:
+        missing = Missing(options.missing)
+        given = [cell for cell in cells(column) if not missing.is_blank(cell)]
+        return bool(given) and not any(_is_number(cell, sign) for cell in given for sign in ".,")
+
+    return label_columns(
+        header, cells, is_text, named=options.id_columns, quantities=options.quantities
+    )
 
 
-def _named(header: Sequence[str], names: tuple[str, ...]) -> list[int]:
-    for name in names:
-        if name not in header:
-            raise ConfigError(
-                f"There is no column named {name!r}; the columns are {', '.join(header[:10])}"
-                f"{', …' if len(header) > 10 else ''}."
-            )
-    return sorted({list(header).index(name) for name in names})
-
-
-def _aside_note(header: Sequence[str], aside: list[int]) -> tuple[str, ...]:
-    if not aside:
-        return ()
-    names = ", ".join(header[index] or "the first, unnamed" for index in aside)
-    return (f"kept aside as labels, not completed: {names}",)
+def _found_notes(
+    header: Sequence[str],
+    aside: list[int],
+    options: TableOptions,
+    missing: Missing,
+    values: npt.NDArray[np.float64],
+) -> tuple[str, ...]:
+    names = [header[index] for index in range(len(header)) if index not in aside]
+    return (
+        *aside_notes(header, aside, options.quantities, values),
+        *missing.notes(),
+        *far_off_notes(names, values),
+    )
 
 
 def _decimal(rows: list[list[str]], columns: list[int], separator: str) -> str:
@@ -245,8 +256,8 @@ def _plain(cell: str, decimal: str) -> str:
     return cell.replace(",", ".") if decimal == "," else cell
 
 
-def _number(cell: str, decimal: str, path: str, line: int, column: str) -> float:
-    if cell.lower() in BLANKS:
+def _number(cell: str, decimal: str, missing: Missing, path: str, line: int, column: str) -> float:
+    if missing.is_blank(cell):
         return np.nan
     try:
         value = float(_plain(cell, decimal))
@@ -254,8 +265,9 @@ def _number(cell: str, decimal: str, path: str, line: int, column: str) -> float
         value = np.inf
     if not np.isfinite(value):
         raise DataError(
-            f"column {column!r}: this is no number; correct it, leave the cell blank, or name the "
-            f"column as one of labels (--id-column {column!r}).",
+            f"column {column!r}: this is no number; correct it, leave the cell blank, say that it "
+            f"stands for a missing one (--na {cell[:20]!r}), or name the column as one of labels "
+            f"(--id-column {column!r}).",
             path=path,
             line=line,
             value=cell,
@@ -280,16 +292,21 @@ def _read_parquet(path: Path, options: TableOptions) -> WideTable:
             content = file.read()
     except _PARQUET_ERRORS as error:
         raise DataError(f"This is no readable parquet file ({brief(error)}).", path=path) from error
-    header = [str(name) for name in content.column_names]
-    frame = [content.column(index) for index in range(len(header))]
+    header, stored = _parquet_names(content)
+    frame = [content.column(column) for column in range(len(header))]
     if not header or not len(content):
         raise DataError("The table has no rows; give one with rows.", path=path)
     _check_names(header, str(path))
     numeric = [_NUMERIC.match(str(column.type)) is not None for column in frame]
-    if options.id_columns:
-        aside = _named(header, options.id_columns)
-    else:
-        aside = [0] if header[0].lower() in ID_NAMES or not numeric[0] else []
+    aside = label_columns(
+        header,
+        # Only whole numbers can be ids among numbers; others need not be looked at.
+        lambda column: frame[column].to_pylist() if "int" in str(frame[column].type) else [],
+        lambda column: not numeric[column],
+        named=options.id_columns,
+        quantities=options.quantities,
+        known=stored,
+    )
     quantities = [index for index in range(len(header)) if index not in aside]
     for index in quantities:
         if not numeric[index]:
@@ -302,7 +319,8 @@ def _read_parquet(path: Path, options: TableOptions) -> WideTable:
         np.array([np.nan if v is None else float(v) for v in frame[index].to_pylist()])
         for index in quantities
     ]
-    values = np.stack(columns, axis=1) if columns else np.empty((len(content), 0))
+    missing = Missing(options.missing)
+    values = missing.without(np.stack(columns, axis=1) if columns else np.empty((len(content), 0)))
     for place, index in enumerate(quantities):
         infinite = np.flatnonzero(np.isinf(values[:, place]))
         if len(infinite):
@@ -321,10 +339,24 @@ def _read_parquet(path: Path, options: TableOptions) -> WideTable:
             lines=np.arange(1, len(content) + 1),
             notes=(
                 f"{len(content):,} rows, {len(quantities):,} columns",
-                *_aside_note(header, aside),
+                *_found_notes(header, aside, options, missing, values),
             ),
         )
     )
+
+
+def _parquet_names(content: Any) -> tuple[list[str], list[int]]:
+    """Column names, and the positions of those that pandas stored as the row index."""
+    header = [str(name) for name in content.column_names]
+    try:
+        told = json.loads((content.schema.metadata or {})[b"pandas"])["index_columns"]
+        stored = [name for name in told if isinstance(name, str) and name in header]
+    except (LookupError, TypeError, ValueError):
+        stored = []  # of another program, or damaged; the names are left
+    index = [header.index(name) for name in stored]
+    if len(index) == 1 and header[index[0]] == "__index_level_0__" and "index" not in header:
+        header[index[0]] = "index"
+    return header, index
 
 
 _NUMERIC = re.compile(r"u?int\d|float|double|halffloat|decimal")
@@ -332,9 +364,15 @@ _NUMERIC = re.compile(r"u?int\d|float|double|halffloat|decimal")
 
 def _checked(table: WideTable) -> WideTable:
     if len(table.names) < 2:
+        aside = ", ".join(name or "the unnamed one" for name in table.label_names)
+        remedy = (
+            f" Kept aside as labels: {aside}; give a quantity among them its place (--quantity)."
+            if aside
+            else ""
+        )
         raise DataError(
             f"There are {len(table.names)} columns of quantities; completing needs at least two, "
-            "since one is filled from the others.",
+            f"since one is filled from the others.{remedy}",
             path=table.path,
         )
     return table

@@ -8,7 +8,7 @@ from reader_files import cells, text_file
 
 from gmc_core.errors import ConfigError, DataError
 from gmc_core.ratings import RatingScale
-from gmc_core.readers import DelimitedOptions, load, preview, read_pairs, read_triplets
+from gmc_core.readers import DelimitedOptions, load, preview, read_pairs, read_triplets, table
 from gmc_core.readers.scales import find_scale
 
 EXPECTED = {("a", "x"): 3.5, ("a", "y"): 1, ("b", "x"): 5}
@@ -289,3 +289,22 @@ def test_pairs(tmp_path):
     pairs = read_pairs(text_file(tmp_path, "user,item\n2,01\n1,2\n2,01\n"))
     assert pairs.users.tolist() == [2, 1, 2] and pairs.items.tolist() == ["01", "2", "01"]
     assert read_pairs(text_file(tmp_path, "5;7\n6;8\n")).items.tolist() == [7, 8]
+
+
+def test_arrow_s_threads_hold_nothing_of_python_s(tmp_path, monkeypatch):
+    """They let go of the text while the program ends, when nothing of Python's may be touched.
+
+    ``benchmarks/exits.py`` counts how often that takes a program down.
+    """
+    given = []
+    original = table.arrow_csv.read_csv
+
+    def read_csv(buffer, **options):
+        given.append(buffer)
+        return original(buffer, **options)
+
+    monkeypatch.setattr(table.arrow_csv, "read_csv", read_csv)
+    load(text_file(tmp_path, "user,item,rating\n1,1,3\n1,2,5\n"))
+    assert given
+    # A buffer over bytes of Python cannot be written to; Arrow's own memory can.
+    assert all(buffer.is_mutable for buffer in given)

@@ -12,7 +12,7 @@ from gmc_core.errors import ConfigError, DataError
 from gmc_core.ratings import RatingScale
 from gmc_core.readers.assemble import Parts
 from gmc_core.readers.common import as_times, check_scale
-from gmc_core.readers.scales import LARGEST, find_scale, find_step
+from gmc_core.readers.scales import HALF_STARS, LARGEST, STARS, find_scale, find_step
 from gmc_core.readers.sniff import Layout, sniff
 from gmc_core.readers.source import Member, Source
 from gmc_core.readers.table import Column, Kind, Table, Text, line_of_row, read_table
@@ -230,8 +230,9 @@ def read(source: Source, options: DelimitedOptions | None = None) -> Parts:
     table, opened = read_roles(opened, ("user", "item", "rating", "title"))
     text, roles = opened.text, opened.roles
     values = table.numbers("rating")
-    scale, scale_found = _scale(values, options, text)
+    scale, scale_found, derived = _scale(values, options, text)
     notes = [_describe_layout(opened)]
+    reading = _reading(opened, scale)
 
     def times() -> np.ndarray | None:
         if "timestamp" not in roles:
@@ -249,6 +250,7 @@ def read(source: Source, options: DelimitedOptions | None = None) -> Parts:
                 "the timestamp column holds neither numbers nor dates, so the position in the "
                 "file decided between repeated ratings"
             )
+            reading.pop("timestamp")
         return found
 
     return Parts(
@@ -265,6 +267,8 @@ def read(source: Source, options: DelimitedOptions | None = None) -> Parts:
         known_items=_titles(table) if "title" in roles else {},
         blank_lines=table.blank_lines,
         notes=notes,  # times() may add to it
+        reading=reading,
+        scale_derived=derived,
     )
 
 
@@ -278,24 +282,42 @@ def _describe_layout(opened: Opened) -> str:
     )
 
 
-def _scale(values: np.ndarray, options: DelimitedOptions, text: Text) -> tuple[RatingScale, str]:
+def _reading(opened: Opened, scale: RatingScale) -> dict[str, object]:
+    """The options that read the file in the way that was found, whatever is found elsewhere."""
+    return {
+        "separator": opened.text.separator,
+        "header": opened.layout.header,
+        "decimal": opened.text.decimal,
+        "encoding": opened.encoding,
+        **opened.roles,
+        "low": scale.low,
+        "high": scale.high,
+        "step": "continuous" if scale.step is None else scale.step,
+    }
+
+
+def _scale(
+    values: np.ndarray, options: DelimitedOptions, text: Text
+) -> tuple[RatingScale, str, str]:
+    """The scale, how it was found, and what of it is only that of the values that occur."""
     if options.low is None or options.high is None:
         if options.step is None:
-            return find_scale(values)
+            scale, how = find_scale(values)
+            return scale, how, "" if scale in (STARS, HALF_STARS) else "ends and step"
         step = None if options.step == "continuous" else options.step
         scale = RatingScale(float(values.min()), float(values.max()), step)
-        how = "lowest and highest rating; step as given"
+        how, derived = "lowest and highest rating; step as given", "ends"
     else:
         if options.step is None:
             ends = np.append(np.unique(values), [options.low, options.high])
             step = find_step(np.unique(ends))
-            how = "ends as given; step found"
+            how, derived = "ends as given; step found", "step"
         else:
             step = None if options.step == "continuous" else options.step
-            how = "as given"
+            how, derived = "as given", ""
         scale = RatingScale(options.low, options.high, step)
     check_scale(values, scale, text)
-    return scale, how
+    return scale, how, derived
 
 
 def _titles(table: Table) -> dict[str, Item]:

@@ -108,7 +108,7 @@ def read_table(text: Text, columns: Sequence[Column]) -> Table:
     }
     try:
         parsed = arrow_csv.read_csv(
-            pa.py_buffer(body),
+            _arrow_memory(body),
             read_options=arrow_csv.ReadOptions(
                 autogenerate_column_names=True,
                 skip_rows=1 if text.header else 0,
@@ -136,6 +136,18 @@ def read_table(text: Text, columns: Sequence[Column]) -> Table:
     if any(value is None for value in result.values()):
         raise find_problem(text, columns, "a value is blank or not a finite number")
     return Table(result, parsed.num_rows, leading + _blank_lines(text, body, parsed.num_rows))
+
+
+def _arrow_memory(data: bytes) -> pa.Buffer:
+    """A copy that belongs to Arrow alone.
+
+    Arrow's reading threads may let go of the buffer after the table is there. If it were
+    Python's, they would need the interpreter for that, and a thread that asks for it
+    while the program ends takes the whole process down (exit 134).
+    """
+    buffer = pa.allocate_buffer(len(data))
+    memoryview(buffer).cast("B")[:] = data
+    return buffer
 
 
 def _single_byte_separated(text: Text) -> tuple[bytes, int]:

@@ -12,7 +12,9 @@ import io
 import json
 import lzma
 import pickle
+import re
 import sqlite3
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -107,13 +109,34 @@ def test_parts_written_one_after_the_other(tmp_path, ending):
 @pytest.mark.parametrize("ending", PACKED)
 def test_packed_bombs_stop_while_they_grow(tmp_path, monkeypatch, ending):
     monkeypatch.setattr(source, "RATIO_APPLIES_FROM_BYTES", 1000)
-    seen = []
-    whole = source._line_ends
-    monkeypatch.setattr(source, "_line_ends", lambda chunk: seen.append(len(chunk)) or whole(chunk))
-    bomb = PACKED[ending](b"\n" * 6_000_000)
-    path = text_file(tmp_path, bomb, f"ratings.csv{ending}")
-    refused(path, "200 times its size")
-    assert sum(seen) < 12_000_000  # of three times six
+    monkeypatch.setattr(source, "CHUNK", 1 << 16)
+    bomb = b"1,2,3\n" * 700_000
+    packed = lzma.compress(bomb, preset=0) if ending == ".xz" else PACKED[ending](bomb)
+    path = text_file(tmp_path, packed, f"ratings.csv{ending}")
+    pool = pa.default_memory_pool()
+    held, most = pool.bytes_allocated(), pool.max_memory()
+    tracemalloc.start()
+    try:
+        for read in (load, read_table):
+            with pytest.raises(DataError, match="200 times its size"):
+                read(path)
+        assert tracemalloc.get_traced_memory()[1] < len(bomb)
+    finally:
+        tracemalloc.stop()
+    assert pool.max_memory() <= max(most, held + len(bomb))
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "run",
+    [b" ", b"\n", b"\t", b"[", b"[ ", b"{", b"{'a", b"1", b"1\t\t2\t\t3", b"1:", b"1:\n", b"."],
+)
+def test_no_first_bytes_take_minutes_to_judge(tmp_path, run):
+    # Blanks and digits that could be divided in many ways, then what makes each of them wrong.
+    for start in (b"", b"[", b"{'", b"1\t\t2\t\t", b"1:\n"):
+        path = text_file(tmp_path, start + run * (100_000 // len(run)) + b"x\n", "a.csv")
+        with pytest.raises(DataError):
+            load(path)
 
 
 def test_a_dictionary_of_gigabytes_is_not_allocated(tmp_path, monkeypatch):
@@ -238,6 +261,19 @@ def test_the_first_sheet_that_holds_anything_is_read_and_named(tmp_path):
 def test_a_formula_without_its_value_is_no_blank(tmp_path):
     data = workbook_of([["name", "a", "b"], ["x", 1, 2], ["y", "=B2+1", 3], ["z", 2, 5]])
     refused(text_file(tmp_path, data, "a.xlsx"), r"line 3.*formula without its value.*=B2\+1")
+    for value, wanted in ((b"<v>7</v>", 7), (b"<v></v>", np.nan)):
+        # The value that a spreadsheet program kept; an empty text is one.
+        kept = b't="str"><f>B2+1</f>' + value
+        path = text_file(
+            tmp_path,
+            altered(
+                data,
+                SHEET,
+                lambda part, kept=kept: re.sub(rb"><f>B2\+1</f>.*?(?=</c>)", b" " + kept, part),
+            ),
+            "a.xlsx",
+        )
+        np.testing.assert_array_equal(read_table(path).values[1], [wanted, 3])
 
 
 def altered(data: bytes, name: str, change) -> bytes:
@@ -258,8 +294,11 @@ SHEET = "xl/worksheets/sheet1.xml"
     [
         (
             lambda part: part.replace(b'r="2"', b'r="99999999999"'),
-            "more than 1,048,576 rows|damaged",
+            "a row 99,999,999,999.*1,048,576",
         ),
+        (lambda part: part.replace(b'<row r="2"', b'<row r="1"'), "row 1 comes after row 1"),
+        (lambda part: part.replace(b'"C2"', b'"ZZZZ2"'), "damaged"),
+        (lambda part: part.decode().encode("utf-16"), "unusual encoding"),
         (lambda part: part[:-30], "damaged"),
         (lambda part: b'<!DOCTYPE x [<!ENTITY a "b">]>' + part, "entities"),
         (lambda part: part + b" " * 20_000_000, "200 times its size"),

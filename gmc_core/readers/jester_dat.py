@@ -22,7 +22,10 @@ COLUMNS = (
     Column(4, "rating", "number"),
 )
 NOT_RATED = "jokes that were not rated (99)"
-_ROW = re.compile(rb"\s*\d+\t\t\d+\t\t-?\d*\.?\d+[ \t]*(\r?\n|\r|$)")
+# Digits are limited: a run of them could be divided at each place, which takes minutes to refuse.
+_ROW = re.compile(
+    rb"\s*\d{1,18}\t\t\d{1,18}\t\t-?(\d{1,30}(\.\d{0,30})?|\.\d{1,30})[ \t]*(\r?\n|\r|$)"
+)
 
 
 def matches(source: Source) -> bool:

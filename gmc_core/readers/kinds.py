@@ -67,7 +67,8 @@ _MARKUP: tuple[tuple[bytes, str, str], ...] = (
     (b"<?xml", "an XML file", "save it as CSV with the program that made it"),
 )  # fmt: skip
 _PICKLE = re.compile(rb"\x80[\x02-\x05][\x80-\x95(}\]cX]", re.DOTALL)
-_PYTHON_RECORDS = re.compile(rb"\s*\[?\s*\{\s*u?'\w+'\s*:")
+# Two runs of blanks beside each other would take minutes on a megabyte of them.
+_PYTHON_RECORDS = re.compile(rb"(?:\[\s*)?\{\s*u?'\w+'\s*:")
 _JSON = re.compile(rb"\s*(?:\[\s*[\[{\]]|\{\s*[\"}])")
 # What is in a zip → what it is, and the remedy. A plain zip of data files has none of these.
 _ZIPPED: tuple[tuple[str, str, str], ...] = (
@@ -131,7 +132,7 @@ def refuse(start: bytes, path: object) -> None:
     if _PICKLE.match(start):
         # Never opened to see: a pickle runs what its maker wrote into it.
         raise no_table("a pickle of Python", "write the table as CSV (DataFrame.to_csv)", path)
-    if _PYTHON_RECORDS.match(start):
+    if _PYTHON_RECORDS.match(start.lstrip()):
         raise no_table("Python's notation of records, which is not JSON", "save it as JSON", path)
     if start[257:262] == b"ustar":
         raise DataError("Tar archives are not read; unpack it and give the folder.", path=path)

@@ -13,7 +13,7 @@ from gmc_core.errors import DataError
 from gmc_core.ratings import RatingScale
 from gmc_core.readers.delimited import DelimitedOptions, open_delimited, pick
 from gmc_core.readers.scales import HALF_STARS, STARS, first_off_scale, off_scale_error
-from gmc_core.readers.source import Source, open_source
+from gmc_core.readers.source import Member, Source, open_source
 from gmc_core.readers.table import numbered_rows, parse_number
 from gmc_core.readers.text import BOM
 
@@ -136,7 +136,7 @@ def read_person(path: str | os.PathLike[str]) -> PersonList:
     return PersonList(member.label, kind, export.scale if export else None, tuple(entries), without)
 
 
-def _ratings_of(source: Source):  # type: ignore[no-untyped-def]
+def _ratings_of(source: Source) -> Member:
     """The file itself, or ratings.csv of a service's zip."""
     if source.single is not None:
         return source.single

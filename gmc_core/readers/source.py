@@ -13,7 +13,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO
 
@@ -61,6 +61,7 @@ class Member:
     name: str
     depth: int
     _read: Callable[[int], bytes]
+    _heads: list[bytes] = field(default_factory=list, repr=False, compare=False)
 
     def read(self) -> bytes:
         """All bytes, inflated; a workbook or JSON as comma-separated text.
@@ -80,6 +81,11 @@ class Member:
 
     def head(self) -> bytes:
         """The first bytes (64 KB), which is enough to recognise a format; may be empty."""
+        if not self._heads:  # each format asks, and a workbook is opened as a whole
+            self._heads.append(self._start())
+        return self._heads[0]
+
+    def _start(self) -> bytes:
         data = self._read(HEAD_BYTES)[:HEAD_BYTES]
         if kinds.is_zip(data):
             return self._workbook(self._read(ALL), HEAD_ROWS)[:HEAD_BYTES]
@@ -98,7 +104,7 @@ class Member:
         kinds.refuse_zipped(names, self.label)
         if kinds.WORKBOOK not in names:
             raise DataError("This is a zip archive; unpack it.", path=self.label)
-        return workbook.to_csv(data, self.label, _check_inflation, rows)
+        return workbook.to_csv(data, self.label, _check_workbook, rows)
 
 
 def _names_in(data: bytes, label: str) -> list[str]:
@@ -178,7 +184,7 @@ def open_source(path: str | os.PathLike[str]) -> Source:
     # The file that was named is read even if it is a link: the person chose it.
     single = _file_member(place, None, 0)
     if packed:  # a workbook; which sheet is read stands in every message
-        sheet = workbook.first_sheet(_read_file(place, ALL), place, _check_inflation)
+        sheet = workbook.first_sheet(_read_file(place, ALL), place, _check_workbook)
         single = replace(single, label=f"{place}, {sheet}") if sheet else single
     return Source(place, (single, *_neighbours(place)), single)
 
@@ -340,6 +346,12 @@ def _check_inflation(path: object, packed: int, inflated: int) -> None:
             "as a protection against archive bombs; unpack it yourself and give the folder.",
             path=path,
         )
+
+
+def _check_workbook(path: object, packed: int, inflated: int) -> None:
+    """A workbook is held inflated while it is read."""
+    _check_inflation(path, packed, inflated)
+    _check_memory(path, inflated)
 
 
 def _zip_members(path: Path) -> list[Member] | None:

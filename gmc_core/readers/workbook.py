@@ -17,6 +17,8 @@ from gmc_core.readers.rows import RowText
 MAX_ROWS = 1_048_576  # of a sheet of Excel
 MAX_INFLATED = 1024**3  # bytes; the texts of a workbook are held while it is read
 _FORMULA = re.compile(rb"<(?:\w+:)?f[\s/>]")
+_ROW = re.compile(rb"<(?:\w+:)?row(\s[^>]*)?>")
+_ROW_NUMBER = re.compile(rb"\sr\s*=\s*[\"'](\d{1,30})")
 _DECLARED = re.compile(rb"<!(?:DOCTYPE|ENTITY)")
 
 # Called with what a part takes packed and inflated; raises for a bomb.
@@ -34,12 +36,11 @@ def to_csv(data: bytes, path: object, check: Check, rows: int | None = None) -> 
         If the workbook is damaged, encrypted or a bomb, has no content, or holds formulas
         without their values.
     """
-    books = _opened(data, path, check)
-    for position, sheet in enumerate(books[0].worksheets):
-        text = _guarded(path, _sheet, sheet, books[1] and books[1].worksheets[position], path, rows)
-        if text is not None:
-            return text
-    raise _empty(path)
+    values, formulas = _opened(data, path, check)
+    position = _first_filled(values, path)
+    own = formulas and formulas.worksheets[position]
+    text: bytes = _guarded(path, _sheet, values.worksheets[position], own, path, rows)
+    return text
 
 
 def first_sheet(data: bytes, path: object, check: Check) -> str:
@@ -51,16 +52,25 @@ def first_sheet(data: bytes, path: object, check: Check) -> str:
         As :func:`to_csv`.
     """
     book = _opened(data, path, check)[0]
-    if len(book.worksheets) < 2:
+    count = len(book.worksheets)
+    if count < 2:
         return ""
-    for sheet in book.worksheets:
-        if _guarded(path, _sheet, sheet, None, path, None) is not None:
-            return f"sheet {sheet.title!r} of {len(book.worksheets)}"
-    raise _empty(path)
+    return f"sheet {book.worksheets[_first_filled(book, path)].title!r} of {count}"
 
 
-def _empty(path: object) -> DataError:
-    return DataError("No sheet of the workbook holds anything; give one with rows.", path=path)
+def _first_filled(book: Any, path: object) -> int:
+    """The position of the first sheet with content."""
+    for position, sheet in enumerate(book.worksheets):
+        if _guarded(path, _is_filled, sheet):
+            return position
+    raise DataError("No sheet of the workbook holds anything; give one with rows.", path=path)
+
+
+def _is_filled(sheet: Any) -> bool:
+    sheet.reset_dimensions()  # the file's own account of its size is not believed
+    return any(
+        _cell(value).strip() for cells in sheet.iter_rows(values_only=True) for value in cells
+    )
 
 
 def _guarded(path: object, action: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
@@ -121,26 +131,45 @@ def _measured(data: bytes, path: object, check: Check) -> tuple[bytes, bool]:
             if not info.filename.endswith((".xml", ".rels")):
                 continue  # pictures
             part = archive.read(info)  # never more than the size that was checked
-            if _DECLARED.search(part):
-                raise DataError(
-                    "The workbook declares entities, which no spreadsheet program writes; save it "
-                    "as CSV.",
-                    path=path,
-                )
+            _check_part(part, path)
             sheet = "worksheets/" in info.filename
             formulas = formulas or (sheet and _FORMULA.search(part) is not None)
             plain.writestr(info.filename, part)
     return out.getvalue(), formulas
 
 
-def _sheet(sheet: Any, formulas: Any, path: object, rows: int | None) -> bytes | None:
-    """The text of a sheet; None if it is empty or holds a chart."""
+def _check_part(part: bytes, path: object) -> None:
+    """Refuse what no spreadsheet program writes, and what the library would drop or never end."""
+    if _DECLARED.search(part) or b"\0" in part:  # two bytes a sign would hide a declaration
+        raise DataError(
+            "The workbook declares entities or has an unusual encoding, which no spreadsheet "
+            "program writes; save it as CSV.",
+            path=path,
+        )
+    number = 0
+    for row in _ROW.finditer(part):
+        own = _ROW_NUMBER.search(row[1] or b"")
+        before, number = number, int(own[1]) if own else number + 1
+        if number > MAX_ROWS:
+            raise DataError(
+                f"The workbook has a row {number:,}, and a sheet has at most {MAX_ROWS:,}; save it "
+                "again, or as CSV.",
+                path=path,
+            )
+        if number <= before:
+            raise DataError(
+                f"The workbook is damaged (row {number:,} comes after row {before:,}); save it "
+                "again, or as CSV.",
+                path=path,
+            )
+
+
+def _sheet(sheet: Any, formulas: Any, path: object, rows: int | None) -> bytes:
+    """The text of a sheet."""
     text = RowText(path)
     blank = 0  # rows without content since the last one that has some
     for number, (cells, own) in enumerate(islice(_pairs(sheet, formulas), rows), 1):
-        if number > MAX_ROWS:
-            raise DataError(f"The sheet has more than {MAX_ROWS:,} rows.", path=path)
-        line = [_cell(value) for value in cells]
+        line = [_cell(cell.value) for cell in cells]
         while line and not line[-1]:
             line.pop()
         if own is not None:
@@ -151,28 +180,30 @@ def _sheet(sheet: Any, formulas: Any, path: object, rows: int | None) -> bytes |
         text.extend([[]] * blank)
         text.add(line)
         blank = 0
-    return text.text() if text.rows else None
+    return text.text()
 
 
 def _pairs(sheet: Any, formulas: Any) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...] | None]]:
-    """(values, what the cells hold themselves or None) of each row."""
-    sheet.reset_dimensions()  # the file's own account of its size is not believed
+    """(cells with their values, what the cells hold themselves or None) of each row."""
+    sheet.reset_dimensions()
     if formulas is None:
-        return ((cells, None) for cells in sheet.iter_rows(values_only=True))
+        return ((cells, None) for cells in sheet.iter_rows())
     formulas.reset_dimensions()
-    return zip(sheet.iter_rows(values_only=True), formulas.iter_rows(values_only=True), strict=True)
+    return zip(sheet.iter_rows(), formulas.iter_rows(), strict=True)
 
 
-def _check_formulas(values: tuple[Any, ...], own: tuple[Any, ...], line: int, path: object) -> None:
+def _check_formulas(cells: tuple[Any, ...], own: tuple[Any, ...], line: int, path: object) -> None:
     """A formula whose value the file does not hold would read as a blank."""
-    for value, content in zip(values, own, strict=True):
-        if value is None and isinstance(content, str) and content.startswith("="):
+    for cell, formula in zip(cells, own, strict=True):
+        if cell.value is not None or cell.data_type == "str":  # a text, perhaps an empty one
+            continue
+        if formula.data_type == "f":
             raise DataError(
                 "The workbook holds a formula without its value; open it in a spreadsheet program "
                 "and save it again, or save it as CSV.",
                 path=path,
                 line=line,
-                value=content,
+                value=getattr(formula.value, "text", formula.value),  # of an array formula
             )
 
 

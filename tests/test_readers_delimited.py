@@ -184,7 +184,6 @@ def test_columns_that_are_given(tmp_path):
         {"separator": ""},
         {"separator": "ab"},
         {"decimal": ";"},
-        {"decimal": ",", "separator": ","},
         {"low": 1},
         {"low": 5, "high": 1},
         {"low": 1, "high": 5, "step": 3},

@@ -108,7 +108,7 @@ def read_table(path: str | os.PathLike[str], options: TableOptions | None = None
         separator=options.separator,
         header=True,
         decimal=options.decimal,
-        keep_blank_rows=True,
+        table=True,
     )
     text = dialect.text
     header, rows, lines = _rows(text)

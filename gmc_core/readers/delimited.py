@@ -278,7 +278,7 @@ def read(source: Source, options: DelimitedOptions | None = None) -> Parts:
     names = opened.layout.names
     by_position = _by_position(opened, options)
     of_roles = (names[roles["user"]], names[roles["rating"]])
-    doubts.refuse_no_ratings(users, values, of_roles, by_position, text.path)
+    doubts.refuse_no_ratings(users, values, of_roles, by_position, text)
     scale, scale_found = _scale(values, options, text, line_of)
     notes = [_describe_layout(opened), *opened.notes]
     notes += _doubts(opened, users, items, values, line_of)
@@ -331,14 +331,12 @@ def _rated(
 
 def _by_position(opened: Opened, options: DelimitedOptions) -> set[str]:
     """The roles that neither the person nor a column's name has given."""
+    names = opened.layout.names
     return {
         role
         for role in ("user", "item", "rating")
         if getattr(options, role) is None
-        and not (
-            opened.layout.header
-            and plain_name(opened.layout.names[opened.roles[role]]) in NAMES[role]
-        )
+        and plain_name(names[opened.roles[role]]) not in NAMES[role]
     }
 
 

@@ -71,12 +71,13 @@ def find_dialect(
     header: bool | None = None,
     decimal: str | None = None,
     names: frozenset[str] = frozenset(),
-    keep_blank_rows: bool = False,
+    table: bool = False,
 ) -> Dialect:
     """Find what is None of separator, header line and decimal sign.
 
     data : UTF-8 without a mark. names : plain words that columns are known by.
-    keep_blank_rows : rows of separators only are rows.
+    table : whether it is a table of quantities, in which a cell may be blank and so may a
+        row; without, it holds ratings.
 
     Raises
     ------
@@ -90,7 +91,7 @@ def find_dialect(
     if not sample.strip():
         raise DataError("The file holds only blank lines; give a file with a table.", path=path)
     if separator is None:
-        divided = _best(sample, path, decimal)
+        divided = _best(sample, path, decimal, table)
     else:
         divided = _divide(sample, separator, path)
     if not divided.rows:
@@ -104,7 +105,7 @@ def find_dialect(
         header = True
     elif header is None:
         header = has_header(divided.rows, divided.separator, names)
-    if not keep_blank_rows:
+    if not table:
         data = _without_blank_rows(data, divided.separator)
     text = Text(
         data,
@@ -272,8 +273,11 @@ def _without_blank_rows(data: bytes, separator: str) -> bytes:
 def _width(rows: list[Row]) -> tuple[int, float]:
     """The most frequent number of columns, and the share of rows that have it."""
     body = rows[1:] or rows  # a header may have one name fewer
-    width, count = Counter(len(row) for row in body).most_common(1)[0]
-    count += len(rows[0]) in (width, width - 1) if len(rows) > 1 else 0
+    head = rows[:1] if len(rows) > 1 else []
+    one_fewer = bool(head) and len(body[0]) == len(head[0]) + 1
+    order = [*body, *head] if one_fewer else [*head, *body]  # which counts where both are as many
+    width = Counter(len(row) for row in order).most_common(1)[0][0]
+    count = sum(len(row) == width for row in body) + sum(width - len(r) in (0, 1) for r in head)
     return width, count / len(rows)
 
 
@@ -327,7 +331,8 @@ def _numeric_columns(rows: list[Row], forms: Sequence[NumberForm], width: int) -
     return count
 
 
-def _best(sample: bytes, path: str, decimal: str | None) -> _Divided:
+def _best(sample: bytes, path: str, decimal: str | None, table: bool) -> _Divided:
+    fallback: tuple[tuple[float, int], _Divided] | None = None
     best: tuple[tuple[bool, bool, bool, int, int], _Divided] | None = None
     problem: DataError | None = None
     for rank, separator in enumerate(SEPARATORS):
@@ -341,6 +346,12 @@ def _best(sample: bytes, path: str, decimal: str | None) -> _Divided:
             continue
         width, agreement = _width(rows)
         agrees = agreement >= MIN_AGREEMENT
+        if width > 1 and separator not in ("::", WHITESPACE) and len(rows[0]) > 1:
+            fallback = max(
+                fallback or ((0.0, 0), divided),
+                ((agreement, -rank), divided),
+                key=lambda entry: entry[0],
+            )
         # Of a few rows with one bad among them, the bad one is to be named later.
         if width < 2 or not (agrees or (width >= 3 and agreement >= 0.5)):
             continue
@@ -350,6 +361,16 @@ def _best(sample: bytes, path: str, decimal: str | None) -> _Divided:
         score = (agrees, width >= 3, separator != WHITESPACE, numeric, -rank)
         if best is None or score > best[0]:
             best = (score, divided)
+    if best is None and table:
+        if fallback is not None:  # the row that does not fit is to be named later
+            return fallback[1]
+        raise problem or DataError(
+            "The header line has one column only; a table needs at least two, divided by tab, "
+            "semicolon, comma, | or blanks. Give the separator if it is another.",
+            path=path,
+            line=1,
+            value=sample[:60].decode(errors="replace").split("\n")[0],
+        )
     if best is None:
         raise problem or DataError(
             "No separator divides the rows into the same number of columns; tried :: tab ; | , "

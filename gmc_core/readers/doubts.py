@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gmc_core.errors import DataError
+from gmc_core.readers.table import Text
 from gmc_core.readers.vocabulary import Encoded
 
 # Files of MovieLens that hold no ratings, by the columns that they have.
@@ -45,7 +46,7 @@ def refuse_no_ratings(
     values: npt.NDArray[np.float64],
     names: tuple[str, str],
     by_position: Collection[str],
-    path: str,
+    text: Text,
 ) -> None:
     """Raise a DataError if columns taken by position cannot be users or ratings.
 
@@ -68,15 +69,16 @@ def refuse_no_ratings(
                 f"The column {names[1]!r} was taken for the rating, but its values are nearly all "
                 f"different whole numbers ({len(distinct):,} in {rows:,} rows), as numbers of "
                 f"things are. {way_out}.",
-                path=path,
+                path=text.path,
             )
-    if "user" in by_position and users.are_integers and len(users.ids) == rows:
+    # Without a header a first column may well be the users' own numbers.
+    if text.header and "user" in by_position and users.are_integers and len(users.ids) == rows:
         ids = users.values()
         if bool(np.all(np.diff(ids) == 1)) and ids[0] in (0, 1):
             raise DataError(
                 f"The column {names[0]!r} was taken for the user, but it numbers the rows. "
                 f"{way_out}.",
-                path=path,
+                path=text.path,
             )
 
 

@@ -314,7 +314,7 @@ def _form_of_rows(body: list[Row], divided: _Divided, decimal: str | None) -> Nu
     columns = range(min(divided.width, NUMERIC_COLUMNS))
     cells: list[str] = []
     for index in columns:
-        column = [row[index] for row in body if len(row) > index]
+        column = [row[index] for row in body if len(row) > index and row[index].strip()]
         if sum(_number(cell, forms) for cell in column) >= MIN_AGREEMENT * len(column):
             cells += column
     return find_form(cells, forms)[0]

@@ -77,7 +77,7 @@ def settle(data: bytes, separator: str, path: str) -> Settled:
         return Settled(data, False)
     patterns = _patterns(separator)
     if patterns.unclosed.search(data) is None:
-        return Settled(data, True)
+        return Settled(data, patterns.proper.search(data) is not None)
     enclosing = patterns.proper.search(data) is not None
     width = _width(data, patterns)
     edits: list[tuple[int, int]] = []
@@ -138,8 +138,10 @@ def _columns(line: bytes, patterns: _Patterns) -> int:
 
 def _width(data: bytes, patterns: _Patterns) -> int:
     """The usual number of columns of a line."""
-    lines = islice((line for line in data[: 1 << 18].split(b"\n") if line.strip()), WIDTH_LINES)
-    return Counter(_columns(line, patterns) for line in lines).most_common(1)[0][0]
+    lines = [line for line in data[: 1 << 18].split(b"\n") if line.strip()]
+    whole = [line for line in lines if line.count(b'"') % 2 == 0] or lines
+    counts = Counter(_columns(line, patterns) for line in islice(whole, WIDTH_LINES))
+    return counts.most_common(1)[0][0]
 
 
 def _are_rows(lines: bytes, width: int, patterns: _Patterns) -> bool:

@@ -42,7 +42,8 @@ class TableOptions:
 
     id_columns : columns of labels. Empty: the first column if it is named id, name,
         key, label or index (or not at all), or holds no number.
-    separator : one character, "::" or "whitespace" (runs of blanks). decimal : "." or ",". encoding : of a text file.
+    separator : one character, "::" or "whitespace" (runs of blanks).
+    decimal : "." or ",". encoding : of a text file.
     """
 
     id_columns: tuple[str, ...] = ()
@@ -206,9 +207,7 @@ def _without_empty_ends(
     """The same without rows of separators only: those at the end, and all that lack a label."""
     empty = [not any(cells) for cells in rows]
     last = max((index for index, none in enumerate(empty) if not none), default=-1)
-    kept = [
-        index for index, none in enumerate(empty) if not none or (not aside and index < last)
-    ]
+    kept = [index for index, none in enumerate(empty) if not none or (not aside and index < last)]
     return [rows[i] for i in kept], [lines[i] for i in kept], len(rows) - len(kept)
 
 

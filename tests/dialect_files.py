@@ -27,7 +27,9 @@ HABITS: dict[str, tuple[str, str, bool, bool, str]] = {
     "sep line in quotes": ('"sep=;"\n' + (HEAD + R).format(";"), ";", False, True, "."),
     "sep line, tab": ("sep=\t\n" + (HEAD + R).format("\t"), "\t", False, True, "."),
     "stray marks": (STRAY, "\t", False, True, "."),
-    "inches": ('user,item,rating\nu1,12" pan,4\nu2,12" pan,3\nu2,9" pan,5\n', ",", False, True, "."),
+    "inches": (
+        'user,item,rating\nu1,12" pan,4\nu2,12" pan,3\nu2,9" pan,5\n', ",", False, True, ".",
+    ),
     "one mark never closed": (
         'user;item;rating\n"u1";"a";4\n"u1";"b;3\n"u2";"a";5\n', ";", True, True, ".",
     ),
@@ -49,7 +51,9 @@ HABITS: dict[str, tuple[str, str, bool, bool, str]] = {
     "thousands, blank": ("k;x;y\na;1 234,5;2\nb;2 100,5;3\nc;900,25;1\n", ";", False, True, ","),
     "comments": ("# from a tool, 2020\n# a, b\n" + (HEAD + R).format(","), ",", False, True, "."),
     "comments, percent": ("% 5 ratings\n" + N.format(" "), "whitespace", False, False, "."),
-    "comment is the header": ("# user item rating\n" + N.format(" "), "whitespace", False, True, "."),
+    "comment is the header": (
+        "# user item rating\n" + N.format(" "), "whitespace", False, True, ".",
+    ),
     "comment below": (
         HEAD.format(",") + "u1,a,3\n# second, part\nu2,a,4\nu2,b,1\n", ",", False, True, ".",
     ),

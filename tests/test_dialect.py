@@ -7,7 +7,7 @@ import io
 
 import numpy as np
 import pytest
-from dialect_files import HABITS, R, STRAY
+from dialect_files import HABITS, STRAY, R
 from reader_files import cells, text_file
 
 from explorer import own_file, sources

@@ -183,9 +183,7 @@ def open_delimited(
     if head and b"\n" in raw and options.encoding is None:
         raw = raw[: raw.rindex(b"\n") + 1] if len(raw) >= 1 << 16 else raw
     data, encoding = to_utf8(raw, member.label, options.encoding)
-    dialect, layout = sniff(
-        data, member.label, options.separator, options.header, options.decimal
-    )
+    dialect, layout = sniff(data, member.label, options.separator, options.header, options.decimal)
     given = {role: getattr(options, role) for role in ROLES}
     if "rating" in required and any(given[role] is None for role in required):
         doubts.refuse_other_files(layout.names if layout.header else (), member.label)
@@ -341,7 +339,11 @@ def _by_position(opened: Opened, options: DelimitedOptions) -> set[str]:
 
 
 def _doubts(
-    opened: Opened, users: Encoded, items: Encoded, values: np.ndarray, line_of: Callable[[int], int]
+    opened: Opened,
+    users: Encoded,
+    items: Encoded,
+    values: np.ndarray,
+    line_of: Callable[[int], int],
 ) -> list[str]:
     """Sentences on what looks odd and was believed all the same."""
     notes = []
@@ -369,10 +371,7 @@ def _describe_layout(opened: Opened) -> str:
     columns = ", ".join(f"{role} = {names[index]}" for role, index in opened.roles.items())
     header = "a header line" if opened.layout.header else "no header line"
     form = NumberForm(opened.text.decimal, opened.text.thousands)
-    return (
-        f"separator {opened.text.separator!r}, {header}, {form}; "
-        f"columns: {columns}"
-    )
+    return f"separator {opened.text.separator!r}, {header}, {form}; columns: {columns}"
 
 
 def _scale(

@@ -132,6 +132,6 @@ def far_off_note(value: float, count: int, rest: npt.NDArray[np.float64]) -> str
     times = "time" if count == 1 else "times"
     return (
         f"the value {value:g} ({count:,} {times}) lies apart from the others "
-        f"({rest.min():g} to {rest.max():g}); if it means \"not rated\", say so "
+        f'({rest.min():g} to {rest.max():g}); if it means "not rated", say so '
         f"(--not-rated {value:g})"
     )

@@ -323,9 +323,13 @@ def numbered_rows(text: Text, *, blank: bool = False) -> Iterator[tuple[int, lis
     if text.quotes and text.separator == WHITESPACE:
         for line, row in enumerate(lines, 1):
             if row.strip():
-                yield line, [
-                    word or quoted.replace('""', '"') for quoted, word in _QUOTED_OR_WORD.findall(row)
-                ]
+                yield (
+                    line,
+                    [
+                        word or quoted.replace('""', '"')
+                        for quoted, word in _QUOTED_OR_WORD.findall(row)
+                    ],
+                )
         return
     if text.quotes:
         reader = csv.reader(lines, delimiter=text.separator)

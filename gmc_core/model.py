@@ -24,11 +24,11 @@ from gmc_core.answers import Answers, answers
 from gmc_core.attributes import UserGroups
 from gmc_core.errors import ConfigError, DataError, NumericalError
 from gmc_core.estep import predict_pairs
-from gmc_core.folding import fold_in
+from gmc_core.folding import fold_in, fold_in_opinions
 from gmc_core.gaussian import Gaussian
 from gmc_core.linalg.threads import Team
 from gmc_core.noise import Noise
-from gmc_core.ordinal import Opinions, OrdinalScale
+from gmc_core.ordinal import OrdinalScale
 from gmc_core.ratings import ItemInfo, Ratings, RatingScale, Vocabulary
 from gmc_core.settings import FitSettings
 from gmc_core.signals import Layout, Signals
@@ -36,11 +36,6 @@ from gmc_core.user_info import row_of
 
 Floats = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.int64]
-
-
-# The opinions of one user converge geometrically; this is a hundredth of a rating.
-_OPINION_ROUNDS = 100
-_OPINION_CHANGE = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,7 +294,7 @@ class GaussianModel:
                 "These ratings have a singular covariance under this model; fit with a larger ε."
             ) from None
         mean = self._prior_mean(covariates)
-        residual = self._opinions(ratings, items, factor, mean) - mean[items]
+        residual = self._described(ratings, items, covariates) - mean[items]
         cross = covariance.rows(items).astype(np.float64)
         whitened = scipy.linalg.solve_triangular(factor, cross, lower=True)
         forward = scipy.linalg.solve_triangular(factor, residual, lower=True)
@@ -332,20 +327,21 @@ class GaussianModel:
             )
         return mean + coefficients @ x
 
-    def _opinions(self, ratings: Floats, items: Positions, factor: Floats, mean: Floats) -> Floats:
-        """What the Gaussian describes of these ratings, given the factor of K."""
+    def _described(
+        self, ratings: Floats, items: Positions, covariates: npt.ArrayLike | None
+    ) -> Floats:
+        """What the Gaussian describes of one user's ratings: these, or the opinions behind."""
         if self.ordinal is None or not len(items):
             return ratings
-        opinions, noise = Opinions(self.ordinal, ratings), float(self.noise.array[0, 0])
-        values = opinions.first_guess
-        for _ in range(_OPINION_ROUNDS):
-            before = values
-            residual = values - mean[items]
-            weights = scipy.linalg.cho_solve((factor, True), residual)
-            values = opinions.refine(values, weights, noise)
-            if np.abs(values - before).max() < _OPINION_CHANGE:
-                break
-        return values
+        x = None if covariates is None else np.asarray(covariates, np.float64)[None]
+        user = Signals(
+            replace(self.layout, users=1),
+            np.array([0, len(items)], np.int64),
+            items.astype(np.int32),
+            ratings,
+            x,
+        )
+        return fold_in_opinions(user, self.gaussian, self.noise, Team(), self.ordinal)[1]
 
     def posterior_of(self, user_id: object) -> Posterior:
         """The belief about a user of the training data, from their training ratings."""

@@ -55,7 +55,10 @@ def score(mean, low, high, sd):  # type: ignore[no-untyped-def]
         at_b = _NORM * math.exp(-0.5 * b * b) / mass
     else:
         ratio = math.exp(0.5 * (b - a) * (b + a))  # φ(a) / φ(b)
-        at_b = 1 / (_mills(-b) - (ratio * _mills(-a) if ratio > 0 else 0.0))
+        mass = _mills(-b) - (ratio * _mills(-a) if ratio > 0 else 0.0)
+        if not mass > 0:  # so far out that both ends are one number: the nearer counts
+            mass, ratio = _mills(-b), 0.0
+        at_b = 1 / mass
         at_a = ratio * at_b
     shift = at_a - at_b
     bent = shift * shift

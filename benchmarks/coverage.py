@@ -50,7 +50,7 @@ def main() -> None:
         shares, factors, count = [], [], 0
         for seed in args.seeds:
             split = make_split(config, prepared, seed)
-            factor = calibrate(split.train, settings, args.level, seed=seed, team=team)
+            factor = calibrate(split.train, settings, args.level, seed=seed, team=team).factor
             inside = covered(fit(split, settings, team=team), factor)
             shares.append(float(inside.mean()))
             factors.append(factor)

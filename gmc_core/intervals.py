@@ -3,7 +3,9 @@
 The model's posterior gives every prediction a standard deviation; how many of them an
 interval needs is learned on ratings held out inside the training set (split conformal
 prediction, Vovk et al. 2005; Lei et al. 2018): the interval of level p is as wide as
-covers a share p of those.
+covers a share p of those. They are drawn from every user, each weighing alike, as the
+protocol draws its test ratings (:mod:`gmc_core.holdout`): the p speaks of a random rating
+of a random user, not of those who rate most.
 
 For ordered ratings the interval is one of opinions, and a rating is covered when its
 own interval of opinions touches it.
@@ -16,12 +18,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from gmc_core.auto import hold_out
 from gmc_core.errors import ConfigError
 from gmc_core.estep import predict_pairs
 from gmc_core.fit import Fit, fit
 from gmc_core.folding import explained, fold_in
 from gmc_core.gaussian import Gaussian
+from gmc_core.holdout import hold_out
 from gmc_core.linalg.threads import Team
 from gmc_core.mixture import MixtureState
 from gmc_core.noise import Noise
@@ -115,22 +117,48 @@ def distances(spread: Spread, actual: Floats, ordinal: OrdinalScale | None) -> F
     return np.asarray(gap / np.maximum(spread.sd, 1e-12))
 
 
+@dataclass(frozen=True)
+class Calibration:
+    """How wide an interval must be to hold what it promises.
+
+    level : share of ratings that it shall hold, between 0 and 1.
+    factor : the posterior standard deviations on either side of the prediction.
+    ratings, users : on how many held-out ratings of how many users that was learned.
+    """
+
+    level: float
+    factor: float
+    ratings: int
+    users: int
+
+
 def calibrate(
-    train: Ratings, settings: FitSettings, level: float, *, seed: int = 0, team: Team | None = None
-) -> float:
-    """Standard deviations that an interval of ``level`` needs, from training ratings alone.
+    train: Ratings,
+    settings: FitSettings,
+    level: float = 0.9,
+    *,
+    seed: int = 0,
+    team: Team | None = None,
+) -> Calibration:
+    """How wide an interval of ``level`` must be, from training ratings alone.
+
+    Takes one fit to nearly all of them. With n users the share of ratings in the
+    interval differs from ``level`` by chance, with a standard deviation of about
+    √(level (1 - level) / n).
 
     Raises
     ------
     ConfigError
         If the level is not between 0 and 1.
+    DataError
+        If no user has two ratings.
     """
     if not 0 < level < 1:
         raise ConfigError(f"The level of an interval lies between 0 and 1, not {level}.")
-    inner = fit(hold_out(train, seed), settings, team=team)
-    needed = np.sort(distances(spread(inner), inner.split.test_values, inner.ordinal))
-    rank = int(np.ceil((len(needed) + 1) * level)) - 1
-    return float(needed[min(rank, len(needed) - 1)])
+    split, (held,) = hold_out(train, seed)
+    inner = fit(split, settings, team=team)
+    needed = distances(spread(inner), split.test_values, inner.ordinal)
+    return Calibration(level, held.quantile(needed, level), len(held.ratings), held.users)
 
 
 def covered(fit: Fit, factor: float) -> npt.NDArray[np.bool_]:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gmc_core.answers import answers
 from gmc_core.attributes import STRENGTH, UserGroups
 from gmc_core.cost import Cost, check_memory, estimate_fit, has_large_weights
 from gmc_core.covariance import DenseCovariance
@@ -41,7 +42,7 @@ from gmc_core.mstep import choose_form
 from gmc_core.noise import Noise
 from gmc_core.noise_files import load_noise
 from gmc_core.ordinal import Opinions, OrdinalScale
-from gmc_core.priors import genre_matrix, opinion_variance, prior_of
+from gmc_core.priors import genre_matrix, prior_of
 from gmc_core.ratings import RatingScale
 from gmc_core.settings import FitSettings, paper_epsilon
 from gmc_core.signals import Layout, Signals
@@ -372,14 +373,22 @@ class Fit:
             return self._predict_mixture(self.state)
         if self.shown_signals is not self.signals:
             weights = fold_in(self.shown_signals, gaussian, self.noise, self.team, self.ordinal)
-        raw = predict_pairs(self.shown_signals, weights, gaussian, *self.pairs, self.team)
-        if self.ordinal is None:
-            return raw
-        return self.ordinal.decide(raw, opinion_variance(self.noise, self.settings))
+        latent = predict_pairs(self.shown_signals, weights, gaussian, *self.pairs, self.team)
+        return self._shown(latent)
+
+    def _shown(self, latent: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Predictions in ratings from the centres of beliefs."""
+        return answers(
+            latent,
+            scale=self.split.train.scale,
+            ordinal=self.ordinal,
+            noise=self.noise,
+            settings=self.settings,
+        ).prediction
 
     def _predict_mixture(self, state: MixtureState) -> npt.NDArray[np.float64]:
         shown, found = self.shown_signals, self.memberships(state)
-        return predict_mixture(
+        latent = predict_mixture(
             shown,
             found.weights,
             found.responsibilities,
@@ -387,6 +396,7 @@ class Fit:
             *self.pairs,
             self.team,
         )
+        return self._shown(latent)
 
     def memberships(self, state: MixtureState) -> MixtureState | Memberships:
         """Weights and responsibilities of ``shown_signals`` under a mixture."""

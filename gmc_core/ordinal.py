@@ -99,6 +99,10 @@ class OrdinalScale:
         above = np.concatenate([gaps, [np.inf]])[place] * _NEAR
         return np.clip(mean, median - below, median + above)
 
+    def rating_of(self, opinions: npt.ArrayLike) -> Floats:
+        """The value in whose interval each opinion falls; the nearest cut's for ± infinity."""
+        return np.asarray(self.values[np.searchsorted(self.cuts, opinions)])
+
     def probabilities(self, opinions: Floats, variance: float | Floats) -> Floats:
         """(n, V) probability of each value for opinions N(f̃, variance)."""
         sd = np.sqrt(np.broadcast_to(variance, opinions.shape))[:, None]

@@ -18,7 +18,7 @@ EXAMPLES = """\
   gmc complete --table measurements.csv --out filled.csv --method exact --epsilon auto
 """
 
-_MODEL_ONLY = ("long", "projected", "titles")
+_MODEL_ONLY = ("long", "interval", "projected", "titles")
 _FIT = ("method", "epsilon", "iterations", "noise")
 _TABLE_ONLY = (*_FIT, "id_column", "separator", "decimal", "encoding")
 
@@ -48,6 +48,12 @@ def add_parser(commands: Any) -> None:
     model = parser.add_argument_group("with --model")
     model.add_argument(
         "--long", action="store_true", help="a row per entry: user, item, rating, observed"
+    )
+    model.add_argument(
+        "--interval",
+        action="store_true",
+        help="also write the ends of the interval of every filled entry, as NAME.low.csv and "
+        "NAME.high.csv beside NAME.csv (columns with --long)",
     )
     model.add_argument(
         "--projected", action="store_true", help="predictions to the nearest value of the scale"
@@ -102,6 +108,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _complete_model(args: argparse.Namespace) -> int:
+    from gmc_core.calibration import note_of
+    from gmc_core.cli.calibrate import remedy
     from gmc_core.completion import complete
     from gmc_core.model_file import load_model
 
@@ -110,6 +118,7 @@ def _complete_model(args: argparse.Namespace) -> int:
         model,
         args.out,
         sd=args.sd,
+        interval=args.interval,
         layout="long" if args.long else "wide",
         projected=args.projected,
         titles=args.titles,
@@ -117,6 +126,10 @@ def _complete_model(args: argparse.Namespace) -> int:
     )
     for file in done.files:
         print(file)
+    if args.sd or args.interval:
+        if args.sd:
+            note("The standard deviations are the model's own.")
+        note(note_of(model.calibration) + remedy(model, args.model))
     filled = done.users * done.items - done.observed
     note(
         f"{done.users:,} users, {done.items:,} items: {done.observed:,} ratings kept, {filled:,} "

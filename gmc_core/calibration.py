@@ -9,6 +9,8 @@ from typing import Any
 # What an interval is where nobody has measured how wide it must be: of a standard normal
 # this share lies within this many standard deviations.
 USUAL_LEVEL, USUAL_FACTOR = 0.9, 1.64
+# Models whose fit took no longer are calibrated without being asked for.
+AFFORDABLE_SECONDS = 120.0
 UNCALIBRATED = (
     f"The interval is the model's own, ± {USUAL_FACTOR} posterior standard deviations. It would "
     f"hold {USUAL_LEVEL:.0%} of the ratings if the model were right; it has not been calibrated, "

@@ -36,7 +36,7 @@ from gmc_core.model import GaussianModel
 from gmc_core.model_file import load_model, save_model
 from gmc_core.noise import Noise
 from gmc_core.ordinal import OrdinalScale
-from gmc_core.ratings import Ratings
+from gmc_core.ratings import Ratings, RatingScale
 from gmc_core.settings import FitSettings
 from gmc_core.signals import Signals
 
@@ -123,13 +123,20 @@ def pair_variances(
     return np.maximum(result, 0.0)
 
 
-def distances(spread: Spread, actual: Floats, ordinal: OrdinalScale | None) -> Floats:
-    """(n,) how many standard deviations an interval needs to cover each rating."""
+def distances(
+    spread: Spread, actual: Floats, scale: RatingScale, ordinal: OrdinalScale | None
+) -> Floats:
+    """(n,) how many standard deviations an interval needs to cover each rating.
+
+    As it is shown (:meth:`gmc_core.answers.Answers.interval`): clipped to the scale, so that
+    one wholly beyond an end of it stands for that end.
+    """
     if ordinal is None:
-        gap = np.abs(actual - spread.centre)
+        low = np.where(actual <= scale.low, -np.inf, actual)
+        high = np.where(actual >= scale.high, np.inf, actual)
     else:
         low, high = ordinal.bounds(actual)
-        gap = np.maximum(np.maximum(low - spread.centre, spread.centre - high), 0.0)
+    gap = np.maximum(np.maximum(low - spread.centre, spread.centre - high), 0.0)
     return np.asarray(gap / np.maximum(spread.sd, 1e-12))
 
 
@@ -158,7 +165,7 @@ def calibrate(
         raise ConfigError(f"The level of an interval lies between 0 and 1, not {level}.")
     split, (held,) = hold_out(train, seed)
     inner = fit(split, settings, team=team)
-    needed = distances(spread(inner), split.test_values, inner.ordinal)
+    needed = distances(spread(inner), split.test_values, train.scale, inner.ordinal)
     factor = held.quantile(needed, level)
     return Calibration(level, factor, len(held.ratings), held.users, time.time())
 
@@ -250,4 +257,6 @@ def _spread_of_model(model: GaussianModel, users: Positions, items: Positions) -
 
 def covered(fit: Fit, factor: float) -> npt.NDArray[np.bool_]:
     """(n_test,) whether each held-out rating lies in its interval."""
-    return np.asarray(distances(spread(fit), fit.split.test_values, fit.ordinal) <= factor)
+    split = fit.split
+    needed = distances(spread(fit), split.test_values, split.train.scale, fit.ordinal)
+    return np.asarray(needed <= factor)

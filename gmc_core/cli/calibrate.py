@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gmc_core.cli.output import duration, note
 from gmc_core.cli.parser import add_command
-from gmc_core.cli.values import number
+from gmc_core.cli.values import number, whole
 from gmc_core.errors import GmcError
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ EXAMPLES = """\
   gmc calibrate --model ml-1m.npz
   gmc calibrate --model ml-1m.npz --level 0.5
 """
-# A model whose fit took no longer is calibrated when it is saved.
-AFFORDABLE_SECONDS = 120.0
 
 
 def add_parser(commands: Any) -> None:
@@ -42,7 +40,9 @@ def add_parser(commands: Any) -> None:
         metavar="P",
         help="share of ratings that an interval shall hold (default: 0.9)",
     )
-    parser.add_argument("--threads", type=int, metavar="N", help="default: all cores")
+    parser.add_argument(
+        "--threads", type=whole, metavar="N", help="cores to use (default: all, or GMC_THREADS)"
+    )
     parser.set_defaults(run=run)
 
 
@@ -116,7 +116,8 @@ def with_intervals(
 
     wanted : the level, "none", or None for what is affordable. seconds : that its fit took.
     """
-    from gmc_core.intervals import USUAL_LEVEL, calibrated
+    from gmc_core.calibration import AFFORDABLE_SECONDS, USUAL_LEVEL
+    from gmc_core.intervals import calibrated
 
     if isinstance(wanted, str):
         return model

@@ -11,7 +11,6 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from gmc_core.errors import ResourceError
 from gmc_core.store.errors import explained
 from gmc_core.store.places import write_atomically
 from gmc_core.store.store import Store

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 
+from gmc_core.calibration import AFFORDABLE_SECONDS
 from gmc_core.errors import GmcError
 from gmc_core.intervals import calibrate_file
 from gmc_core.linalg.threads import Cancelled, Team
@@ -18,8 +19,6 @@ from gmc_core.worker.heart import Heart
 
 log = logging.getLogger(__name__)
 
-# Models whose fit took no longer are calibrated without being asked for.
-AFFORDABLE_SECONDS = 120.0
 _LOOK_SECONDS = 0.5
 
 

@@ -240,14 +240,11 @@ def test_a_range_of_few_values_is_no_interval():
     got = verdict("memory", results(comparison=two))
     assert got.interval == "range of 2: 2 to 3"
     assert "95 %" not in got.lines[0].label
-    peaks = np.array([2.0, 2.5, 3.0]) * matrix
-    three = comparison({"paper": 0.0}, peaks=[matrix, *peaks])
-    got = verdict("memory", results(comparison=three))
+    three = Line.over_splits("x", [2.0, 2.5, 3.0], "times")
     low, high = stats.t.interval(0.95, 2, loc=2.5, scale=0.5 / 3**0.5)
-    assert (got.low, got.high) == pytest.approx((low, high))
-    assert got.interval.startswith("[")
-    one = comparison({"paper": 0.0}, peaks=[matrix, 2 * matrix])
-    assert verdict("memory", results(comparison=one)).interval == ""
+    assert (three.low, three.high, three.range_of) == pytest.approx((low, high, 0))
+    one = Line.over_splits("x", [2.0], "times")
+    assert (one.value, one.low, one.high) == (2.0, None, None)
     report = as_html(results(comparison=two)), as_markdown(results(comparison=two))
     assert all("range of 2: 2 to 3" in text for text in report)
 

@@ -13,7 +13,7 @@ USUAL_LEVEL, USUAL_FACTOR = 0.9, 1.64
 AFFORDABLE_SECONDS = 120.0
 UNCALIBRATED = (
     f"The interval is the model's own, ± {USUAL_FACTOR} posterior standard deviations. It would "
-    f"hold {USUAL_LEVEL:.0%} of the ratings if the model were right; it has not been calibrated, "
+    f"hold {100 * USUAL_LEVEL:g} % of the ratings if the model were right; it has not been calibrated, "
     "and may hold far fewer."
 )
 

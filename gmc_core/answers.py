@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from gmc_core.calibration import USUAL_FACTOR
 from gmc_core.noise import Noise
 from gmc_core.ordinal import OrdinalScale
 from gmc_core.priors import opinion_variance
@@ -25,9 +26,6 @@ from gmc_core.settings import FitSettings
 
 Floats = npt.NDArray[np.float64]
 
-# Half the width of an interval in standard deviations where nothing else is known: of a
-# standard normal 90 % lie within.
-USUAL_FACTOR = 1.64
 # What the parts of an explanation add up to.
 SUM_OF_NUMBERS = "The mean of all users and all shares add up to the prediction, exactly."
 SUM_OF_OPINIONS = (
@@ -45,6 +43,7 @@ class Answers:
         by: the prediction itself, or for ordered ratings the opinion.
     sd : standard deviation of a new rating, or of a new opinion; None where unknown.
     scale, ordinal : of the model.
+    factor : half the width of its intervals in standard deviations, as calibrated where it is.
     """
 
     prediction: Floats
@@ -52,14 +51,15 @@ class Answers:
     sd: Floats | None
     scale: RatingScale
     ordinal: OrdinalScale | None
+    factor: float = USUAL_FACTOR
 
     @property
     def rating(self) -> Floats:
         """The prediction projected to the scale, as it is before errors are measured."""
         return np.asarray(self.scale.project(self.prediction), dtype=np.float64)
 
-    def interval(self, factor: float = USUAL_FACTOR) -> tuple[Floats, Floats]:
-        """Lowest and highest rating within ``factor`` standard deviations.
+    def interval(self, factor: float | None = None) -> tuple[Floats, Floats]:
+        """Lowest and highest rating within ``factor`` standard deviations, by default the own.
 
         For numbers the prediction ± factor · sd, clipped to the scale. For ordered ratings
         the values into which the ends of the interval of opinions fall; both ends belong to
@@ -72,7 +72,8 @@ class Answers:
         """
         if self.sd is None:
             raise ValueError("There is no interval without standard deviations.")
-        ends = self.latent - factor * self.sd, self.latent + factor * self.sd
+        reach = (self.factor if factor is None else factor) * self.sd
+        ends = self.latent - reach, self.latent + reach
         if self.ordinal is None:
             low, high = (np.clip(end, self.scale.low, self.scale.high) for end in ends)
         else:
@@ -88,6 +89,7 @@ def answers(
     ordinal: OrdinalScale | None,
     noise: Noise,
     settings: FitSettings,
+    factor: float = USUAL_FACTOR,
 ) -> Answers:
     """What is shown of beliefs with these centres and standard deviations.
 
@@ -97,6 +99,7 @@ def answers(
         shape, or None.
     scale, ordinal, noise, settings : of the model; ``ordinal`` is None where the Gaussian
         describes the ratings themselves.
+    factor : see :class:`Answers`.
     """
     centre = np.asarray(latent, dtype=np.float64)
     prediction = centre
@@ -109,6 +112,7 @@ def answers(
         sd=None if sd is None else np.asarray(sd, dtype=np.float64),
         scale=scale,
         ordinal=ordinal,
+        factor=factor,
     )
 
 

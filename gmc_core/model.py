@@ -22,6 +22,7 @@ import scipy.linalg
 
 from gmc_core.answers import Answers, answers
 from gmc_core.attributes import UserGroups
+from gmc_core.calibration import Calibration, factor_of
 from gmc_core.errors import ConfigError, DataError, NumericalError
 from gmc_core.estep import predict_pairs
 from gmc_core.folding import fold_in, fold_in_opinions
@@ -96,6 +97,7 @@ class Recommendation:
         ratings the opinion.
     sd : posterior standard deviation of a rating, or of an opinion.
     n_ratings : training ratings of the item, 0 if the model does not know.
+    low, high : ends of its interval in ratings; :func:`gmc_core.calibration.note_of` says which.
     """
 
     item: int
@@ -107,6 +109,8 @@ class Recommendation:
     latent: float
     sd: float
     n_ratings: int
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +133,7 @@ class GaussianModel:
         ``gaussian.coefficients``; None where it does not.
     ordinal : how ratings are intervals of opinions, which are then what the Gaussian
         describes; None where it describes the ratings themselves.
+    calibration : of intervals, see :func:`gmc_core.intervals.calibrated`; None without one.
     """
 
     gaussian: Gaussian
@@ -146,6 +151,7 @@ class GaussianModel:
     citation: str
     ordinal: OrdinalScale | None = None
     groups: UserGroups | None = None
+    calibration: Calibration | None = None
 
     @property
     def folds_in(self) -> bool:
@@ -175,6 +181,7 @@ class GaussianModel:
             ordinal=self.ordinal,
             noise=self.noise,
             settings=self.settings,
+            factor=factor_of(self.calibration),
         )
 
     def answers_of(self, posterior: Posterior, items: npt.ArrayLike | None = None) -> Answers:
@@ -387,7 +394,7 @@ class GaussianModel:
         ranked = candidates[np.argsort(-posterior.mean[candidates], kind="stable")]
         ranked = ranked[: max(top, 0)]
         shown, sd = self.answers_of(posterior, ranked), posterior.rating_sd[ranked]
-        rating = shown.rating
+        rating, (low, high) = shown.rating, shown.interval()
         return [
             Recommendation(
                 item=int(item),
@@ -399,6 +406,8 @@ class GaussianModel:
                 latent=float(shown.latent[k]),
                 sd=float(sd[k]),
                 n_ratings=int(self.item_counts[item]),
+                low=float(low[k]),
+                high=float(high[k]),
             )
             for k, item in enumerate(ranked)
         ]

@@ -13,18 +13,14 @@ import plotly.graph_objects as go
 
 from explorer.figures.covariance import short
 from explorer.theme import palette, style
-from gmc_core.answers import USUAL_FACTOR, explained
+from gmc_core.answers import explained
+from gmc_core.calibration import described
 from gmc_core.files import without_nan
 from gmc_core.model import GaussianModel, Posterior, Recommendation
 
 KNOWN = "what else is known of the user"
 OPINION = "opinion"
 FROM_OPINION = "what the cuts make of it"
-INTERVAL_NOTE = (
-    f"The interval is the model's own, ± {USUAL_FACTOR} posterior standard deviations, clipped to "
-    "the scale. It would hold 90 % of the ratings if the model were right; it has not been "
-    "calibrated."
-)
 
 
 def select(
@@ -85,7 +81,7 @@ def recommendations_json(
     ids = model.items.ids.tolist()
     content = {
         "data": {"name": model.data_name, "licence": model.licence},
-        "interval": INTERVAL_NOTE,
+        "interval": described(model.calibration)["note"],
         "explained": explained(model.ordinal),
         "ratings": [
             {"id": ids[item], "title": model.title(item), "rating": value}

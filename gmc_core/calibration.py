@@ -13,8 +13,8 @@ USUAL_LEVEL, USUAL_FACTOR = 0.9, 1.64
 AFFORDABLE_SECONDS = 120.0
 UNCALIBRATED = (
     f"The interval is the model's own, ± {USUAL_FACTOR} posterior standard deviations. It would "
-    f"hold {100 * USUAL_LEVEL:g} % of the ratings if the model were right; it has not been calibrated, "
-    "and may hold far fewer."
+    f"hold {100 * USUAL_LEVEL:g} % of the ratings if the model were right; it has not been "
+    "calibrated, and may hold far fewer."
 )
 
 

@@ -14,6 +14,7 @@ from gmc_core.errors import GmcError
 from gmc_core.intervals import calibrate_file
 from gmc_core.linalg.threads import Cancelled, Team
 from gmc_core.store import Store, StoreError, calibrations
+from gmc_core.store.places import disk_bytes
 from gmc_core.store.run import Run
 from gmc_core.worker.heart import Heart
 
@@ -51,6 +52,9 @@ def calibrate_one(store: Store, heart: Heart) -> bool:
     log.info("Run %s: calibrating its intervals", id)
     try:
         calibrate_file(path, team=Team(should_stop=_Sooner(store, heart)))
+        with store.writing() as database:
+            size = disk_bytes(path.parent)
+            database.execute("UPDATE runs SET disk = ? WHERE id = ?", (size, id))
         calibrations.forget(store, id)
     except Cancelled:
         log.info("Run %s: its calibration waits", id)

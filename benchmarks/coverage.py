@@ -5,7 +5,8 @@
 For every split the interval's width is learned inside the training set
 (:func:`gmc_core.intervals.calibrate`), the model is fitted to all training ratings, and the
 intervals of the test ratings are counted. Prints a Markdown table: the share covered with a 95 %
-interval over the splits, and the standard deviations that the intervals needed.
+interval over the splits (of two their range), and the standard deviations that the intervals
+needed.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ from gmc_core.models import MODELS, settings_for
 
 
 def share_with_interval(shares: list[float]) -> str:
-    """Mean over the splits and Student's 95 % interval; none with one split."""
-    if len(shares) < 2:
+    """Mean over the splits and Student's 95 % interval; with two splits their range."""
+    if len(shares) == 1:
         return f"{shares[0]:.1%}"
+    if len(shares) == 2:
+        return f"{sum(shares) / 2:.1%} (range of 2: {min(shares):.1%} to {max(shares):.1%})"
     over = mean_with_interval(shares)
     return f"{over.mean:.1%} [{over.low:.1%}, {over.high:.1%}]"
 
@@ -50,7 +53,7 @@ def main() -> None:
         shares, factors, count = [], [], 0
         for seed in args.seeds:
             split = make_split(config, prepared, seed)
-            factor = calibrate(split.train, settings, args.level, seed=seed, team=team)
+            factor = calibrate(split.train, settings, args.level, seed=seed, team=team).factor
             inside = covered(fit(split, settings, team=team), factor)
             shares.append(float(inside.mean()))
             factors.append(factor)

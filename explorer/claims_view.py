@@ -225,7 +225,7 @@ def _table(verdicts: dict[str, Verdict]) -> None:
             "claim": text("Claim"),
             "verdict": text("Verdict"),
             "figure": text("Figure"),
-            "interval": text("95 % interval", help="Of the memory: smallest and largest split"),
+            "interval": text("95 % interval", help="Of fewer than three values their range"),
             "section": text("Section", help="Of the paper"),
             "run": st.column_config.LinkColumn("Run", display_text=r"=(?:claims-)?(\w+)$"),
         },
@@ -270,7 +270,7 @@ def _cells(line: Line) -> dict[str, str]:
     return {
         "Figure": escape(line.label),
         "Value": escape(f"{number(line.value, line.unit)} {line.unit}"),
-        "95 % interval": escape(interval_text(line.low, line.high, line.unit)),
+        "95 % interval": escape(interval_text(line.low, line.high, line.unit, line.range_of)),
     }
 
 

@@ -234,6 +234,7 @@ def _table(found: own_file.Inspection, first: Preview) -> str:
     shown = own_file.inspect(found.path, layout).preview or first
     roles = _roles(shown, f"{identity}-{layout}")
     ends = _scale(identity)
+    not_rated = _not_rated(identity)
     policy = _policy()
     try:
         options = DelimitedOptions(
@@ -243,6 +244,7 @@ def _table(found: own_file.Inspection, first: Preview) -> str:
             encoding=shown.options.encoding,
             **roles,  # type: ignore[arg-type]
             **ends,  # type: ignore[arg-type]
+            not_rated=not_rated,
         )
         shown = own_file.inspect(found.path, options).preview or shown
         problem = shown.problem
@@ -311,7 +313,9 @@ def _roles(shown: Preview, identity: str) -> dict[str, int | None]:
             index=options.index(found)
             if found is not None and found in options
             else (None if required else 0),
-            format_func=lambda place: NONE if place is None else shown.columns[place],
+            format_func=lambda place: (
+                NONE if place is None else shown.columns[place] or f"column {place + 1}"
+            ),
             placeholder="choose a column",
             key=f"data_role_{role}_{identity}",
         )
@@ -340,6 +344,18 @@ def _scale(identity: str) -> dict[str, float | str | None]:
             key=f"data_step_{identity}",
         ),
     }
+
+
+def _not_rated(identity: str) -> tuple[str, ...]:
+    """Values of the rating column that stand for no rating."""
+    typed = st.text_input(
+        "Values that mean “not rated” (optional)",
+        placeholder="-1; 99",
+        key=f"data_not_rated_{identity}",
+        help="Their rows are left out and counted. Divide several by semicolons.",
+        width=320,
+    )
+    return tuple(part.strip() for part in (typed or "").split(";") if part.strip())
 
 
 def _policy() -> str:

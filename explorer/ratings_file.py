@@ -94,7 +94,7 @@ def _scale(found: PersonList, key: str) -> RatingScale | None:
     if st.button("Use this scale", type="primary", key=f"{key}_use"):
         st.session_state[f"{key}_said"] = (float(low), float(high))
     said = st.session_state.get(f"{key}_said")
-    return None if said is None else RatingScale(*said, None)
+    return None if said is None else RatingScale(said[0], said[1], None)
 
 
 def _report(done: Matched) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
-from explorer import link_state
+from explorer import interval_note, link_state
 from explorer.components import chart, download, escape, fact
 from explorer.covariance_views import min_ratings_box
 from explorer.figures import recommend as figures
@@ -15,7 +15,9 @@ from explorer.one_user import People
 from explorer.recommend_data import completed_table
 from explorer.tables import to_csv
 from explorer.theme import is_dark
+from gmc_core.calibration import level_of, note_of
 from gmc_core.model import GaussianModel, Posterior, Recommendation
+from gmc_core.store import Run
 
 EXPLAIN = "explained_title"
 
@@ -35,7 +37,11 @@ def filters(model: GaussianModel) -> tuple[int, int, list[str]]:
 
 
 def recommendations(
-    model: GaussianModel, posterior: Posterior, found: Sequence[Recommendation], least: int
+    run: Run,
+    model: GaussianModel,
+    posterior: Posterior,
+    found: Sequence[Recommendation],
+    least: int,
 ) -> None:
     """The list, and the explanation of one of it."""
     if not found:
@@ -46,22 +52,24 @@ def recommendations(
         )
         return
     table = figures.recommendations_table(model, found)
-    table["90 % interval"] = figures.interval_texts(table)
+    table["Interval"] = figures.interval_texts(table)
     scale = model.scale
     number = st.column_config.NumberColumn
     event = st.dataframe(
         table,
         height="content" if len(table) <= 12 else 460,
         hide_index=True,
-        column_order=["Title", "Rating", "Prediction", "90 % interval", "Genres", "Ratings"],
+        column_order=["Title", "Rating", "Prediction", "Interval", "Genres", "Ratings"],
         column_config={
             "Title": st.column_config.TextColumn(width=225),
             "Rating": number(format="%g", help=f"Projected to the scale {scale}", width=50),
             "Prediction": number(
                 "Raw", format="%.2f", help="The prediction before projection", width=45
             ),
-            "90 % interval": st.column_config.TextColumn(
-                "Interval", help=figures.INTERVAL_NOTE, width=75
+            "Interval": st.column_config.TextColumn(
+                f"{100 * level_of(model.calibration):.4g} %",
+                help=f"Interval of the rating. {note_of(model.calibration)}",
+                width=75,
             ),
             "Genres": st.column_config.TextColumn(width=95),
             "Ratings": number(format="%d", help="Training ratings of the title", width=55),
@@ -72,7 +80,7 @@ def recommendations(
         alt="Recommendations: "
         + "; ".join(f"{r.title}, predicted {r.predicted:.2f}" for r in found[:10]),
     )
-    fact(figures.INTERVAL_NOTE)
+    interval_note.draw(run, model)
     _explanation(model, posterior, found, event.selection.rows)
 
 
@@ -108,11 +116,17 @@ def _explanation(
     )
     known = figures.known_share(model, posterior, item) is not None
     fact(
-        "The prediction is the mean over all users"
+        f"The {'prediction' if model.ordinal is None else 'opinion'} is the mean over all users"
         + (", plus what this user's groups like more or less," if known else "")
         + " plus one share for each rated title, exactly. Orange raises it, blue lowers it. A "
         "share depends on all ratings together: two titles that say the same divide it between "
         "them."
+        + (
+            ""
+            if model.ordinal is None
+            else " Ratings are ordered here: the shares are opinions, which the cuts between the "
+            "ratings turn into the prediction."
+        )
     )
 
 

@@ -34,7 +34,9 @@ _SECONDS, _EXACT_SECONDS = 14.0, 8.0
 # One signal of the made-up table is too large for the lanes of the vector registers.
 _LARGEST = LANE_LIMIT + 4
 
-_ready: set[tuple[str, bool]] = set()
+_Kind = tuple[str, bool, bool]  # precision, exact EM, ordered ratings
+
+_ready: set[_Kind] = set()
 
 
 def compile_for(settings: FitSettings) -> float:
@@ -75,11 +77,11 @@ def compile_seconds(settings: FitSettings) -> float:
     return _SECONDS + (_EXACT_SECONDS if settings.is_exact else 0.0)
 
 
-def _kind(settings: FitSettings) -> tuple[str, bool]:
-    return settings.dtype, settings.is_exact
+def _kind(settings: FitSettings) -> _Kind:
+    return settings.dtype, settings.is_exact, settings.model == "ordinal"
 
 
-def _mark(kind: tuple[str, bool]) -> Path | None:
+def _mark(kind: _Kind) -> Path | None:
     """The file that says that all of a kind has been compiled; None without a cache."""
     function: Any = solve.solve_lanes
     try:

@@ -1,8 +1,9 @@
 """The completed table: every entry filled, streamed so that it is never held whole.
 
-Observed entries keep their observed value. All others are the model's predictions
-f̃ = μ + Σ[:, o] a, and with them, on request, the posterior standard deviation of a
-rating; an observed entry is known, so its standard deviation is 0.
+Observed entries keep their observed value. All others are the model's predictions, see
+:mod:`gmc_core.answers`, and with them, on request, the posterior standard deviation of a
+rating (for ordered ratings of an opinion); an observed entry is known, so its standard
+deviation is 0.
 """
 
 from __future__ import annotations
@@ -27,10 +28,9 @@ from gmc_core.mixture_model import MixtureModel
 from gmc_core.model import GaussianModel
 from gmc_core.noise import Noise
 from gmc_core.ordinal import OrdinalScale
-from gmc_core.priors import opinion_variance
 from gmc_core.ratings import Ratings
 from gmc_core.signals import Signals
-from gmc_core.table_files import TableWriter, format_of, sd_path
+from gmc_core.table_files import TableWriter, format_of, path_beside
 
 Floats = npt.NDArray[np.float64]
 TableLayout = Literal["wide", "long"]
@@ -43,7 +43,9 @@ class Block:
     """Users ``start`` to ``stop`` of the completed table.
 
     values : (users, items). observed : mask of the entries that were given.
-    sd : posterior standard deviations of a rating, None unless asked for.
+    sd : posterior standard deviations of a rating or opinion, None unless asked for.
+    low, high : ends of the intervals in ratings, None unless asked for; an observed entry is
+        its own.
     """
 
     start: int
@@ -51,11 +53,19 @@ class Block:
     values: Floats
     observed: npt.NDArray[np.bool_]
     sd: Floats | None
+    low: Floats | None = None
+    high: Floats | None = None
+
+    @property
+    def more(self) -> dict[str, Floats]:
+        """What was asked for besides the values, by name."""
+        found = {"sd": self.sd, "low": self.low, "high": self.high}
+        return {name: values for name, values in found.items() if values is not None}
 
 
 @dataclass(frozen=True)
 class Completed:
-    """What was written. files : the table, and with a wide layout that of the sd."""
+    """What was written. files : the table, and with a wide layout those of ``Block.more``."""
 
     users: int
     items: int
@@ -69,6 +79,7 @@ def complete(
     *,
     format: str | None = None,
     sd: bool = False,
+    interval: bool = False,
     layout: TableLayout = "wide",
     projected: bool = False,
     titles: bool = False,
@@ -82,6 +93,8 @@ def complete(
     format : "csv" or "parquet"; by the suffix of ``out`` if None.
     sd : also write standard deviations: in the long layout as a column, in the
         wide one as a second file, ``name.sd.csv`` beside ``name.csv``.
+    interval : also write the ends of the interval of every entry, in the same two ways, as
+        ``low`` and ``high``; :func:`gmc_core.calibration.note_of` says which interval it is.
     layout : "wide", a row per user and a column per item, or "long", a row per
         entry (user, item, rating, observed).
     projected : predictions to the nearest value of the scale.
@@ -103,26 +116,30 @@ def complete(
     users = ratings.users.ids.tolist()
     # In the long layout a block is also held as lists of labels, which are larger.
     block_bytes = BLOCK_BYTES // 16 if layout == "long" else BLOCK_BYTES
-    blocks = completed_blocks(model, sd=sd, projected=projected, team=team, block_bytes=block_bytes)
+    blocks = completed_blocks(
+        model, sd=sd, interval=interval, projected=projected, team=team, block_bytes=block_bytes
+    )
+    extra = [*(["sd"] if sd else []), *(["low", "high"] if interval else [])]
     files = [path]
     with ExitStack() as stack:
         if layout == "long":
-            numbers = ["rating", "observed", *(["sd"] if sd else [])]
+            numbers = ["rating", "observed", *extra]
             writer = stack.enter_context(TableWriter(path, ["user", "item"], numbers, kind))
         else:
             first = "user" if "user" not in names else "user id"
             writer = stack.enter_context(TableWriter(path, [first], names, kind))
-            if sd:
-                files.append(sd_path(path))
-                second = stack.enter_context(TableWriter(files[1], [first], names, kind))
+            beside = {}
+            for name in extra:
+                files.append(path_beside(path, name))
+                beside[name] = stack.enter_context(TableWriter(files[-1], [first], names, kind))
         for block in blocks:
             own = users[block.start : block.stop]
             if layout == "long":
                 _write_long(writer, own, names, block)
             else:
                 writer.write([own], block.values)
-                if block.sd is not None:
-                    second.write([own], block.sd)
+                for name, values in block.more.items():
+                    beside[name].write([own], values)
             if on_progress is not None:
                 on_progress(block.stop, len(users))
     return Completed(len(users), len(names), len(ratings), tuple(files))
@@ -132,6 +149,7 @@ def completed_blocks(
     model: GaussianModel,
     *,
     sd: bool = False,
+    interval: bool = False,
     projected: bool = False,
     team: Team | None = None,
     block_bytes: int = BLOCK_BYTES,
@@ -143,29 +161,32 @@ def completed_blocks(
     if model.layout.kind == "blocks":
         height = model.layout.block[0]
         step = max(1, step // height) * height
-    elif model.layout.kind == "columns" and sd:
+    elif model.layout.kind == "columns" and (sd or interval):
         # Every block factorizes all signals again, so few blocks are better.
         step *= 8
     for start, stop in spans(ratings.n_users, step):
-        values, variances = _predict_users(model, signals, start, stop, sd, team)
-        if projected:
-            values = np.asarray(model.scale.project(values), np.float64)
+        values, variances = _predict_users(model, signals, start, stop, sd or interval, team)
+        deviation = None if variances is None else np.sqrt(variances)
+        shown = model.answers(values, deviation)
+        low, high = shown.interval() if interval else (None, None)
+        values = shown.rating if projected else shown.prediction
         rows = slice(ratings.indptr[start], ratings.indptr[stop])
         where = (ratings.rows[rows] - start, ratings.indices[rows])
         values[where] = ratings.values[rows]
         observed = np.zeros(values.shape, bool)
         observed[where] = True
-        deviation = None
-        if variances is not None:
-            deviation = np.sqrt(variances)
+        if deviation is not None:
             deviation[observed] = 0.0
-        yield Block(start, stop, values, observed, deviation)
+        for end in (low, high):
+            if end is not None:
+                end[observed] = values[observed]
+        yield Block(start, stop, values, observed, deviation if sd else None, low, high)
 
 
 def _predict_users(
     model: GaussianModel, signals: Signals, start: int, stop: int, sd: bool, team: Team
 ) -> tuple[Floats, Floats | None]:
-    """Predictions and variances of a rating, (stop - start, items)."""
+    """Centres of the beliefs and variances of a new observation, (stop - start, items)."""
     layout = model.layout
     if layout.kind == "columns":
         users = np.arange(start, stop)
@@ -197,13 +218,9 @@ def _estimates(
     """As :func:`estimates`, of one Gaussian or of several."""
     noise = model.noise
     if not isinstance(model, MixtureModel):
-        values, variances = estimates(
+        return estimates(
             signals, model.gaussian, noise, sd=sd, team=team, only=only, ordinal=model.ordinal
         )
-        if model.ordinal is not None:
-            variance = opinion_variance(noise, model.settings)
-            values = model.ordinal.decide(values.ravel(), variance).reshape(values.shape)
-        return values, variances
     found = mixture_e_step(signals, model.mixture, noise, team)
     shares = found.responsibilities.T[:, :, None]
     mean: Floats = np.zeros(())
@@ -280,8 +297,7 @@ def _moments(
 def _write_long(writer: TableWriter, users: list[object], names: list[str], block: Block) -> None:
     """A row per entry, in the order of users and then of items."""
     columns = [block.values.ravel(), block.observed.ravel().astype(np.float64)]
-    if block.sd is not None:
-        columns.append(block.sd.ravel())
+    columns += [values.ravel() for values in block.more.values()]
     labels: list[list[object]] = [[user for user in users for _ in names], [*names] * len(users)]
     writer.write(labels, np.stack(columns, axis=1))
 

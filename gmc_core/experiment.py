@@ -29,11 +29,12 @@ from gmc_core.metrics import Scores, score_pooled
 from gmc_core.provenance import check_expected, check_files, check_ratings, file_hashes
 from gmc_core.ratings import Ratings, RatingScale
 from gmc_core.readers import DelimitedOptions, Loaded, LoadReport, load
-from gmc_core.settings import FitSettings
+from gmc_core.settings import FitSettings, ModelKind
 from gmc_core.splits import Split, no_split, pair_split, strong_split, weak_split
 
-# Raised whenever the same configuration would give other figures.
-MODEL_VERSION = 5
+# Of each model; raised whenever the same configuration would give other figures. One that
+# gives the same keeps its number, and with it the runs that are stored.
+MODEL_VERSIONS: dict[ModelKind, int] = {"paper": 5, "exact": 5, "ordinal": 6, "mixture": 5}
 
 Protocol = Literal["weak", "strong", "none", "pair"]
 PROTOCOLS: tuple[Protocol, ...] = ("weak", "strong", "none", "pair")
@@ -122,7 +123,7 @@ class ExperimentConfig:
         content.pop("expected", None)
         content["data_sha256"] = data_sha256
         content["noise_sha256"] = _file_hash(self.fit.noise)
-        content["model_version"] = MODEL_VERSION
+        content["model_version"] = MODEL_VERSIONS[self.fit.model]
         if side_sha256 and self.fit.model != "paper":
             content["side_sha256"] = side_sha256
         text = json.dumps(content, sort_keys=True)

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from gmc_core.answers import answers
 from gmc_core.attributes import STRENGTH, UserGroups
 from gmc_core.cost import Cost, check_memory, estimate_fit, has_large_weights
 from gmc_core.covariance import DenseCovariance
@@ -42,58 +43,14 @@ from gmc_core.mstep import choose_form
 from gmc_core.noise import Noise
 from gmc_core.noise_files import load_noise
 from gmc_core.ordinal import Opinions, OrdinalScale
-from gmc_core.priors import genre_matrix, opinion_variance, prior_of
+from gmc_core.priors import genre_matrix, prior_of
 from gmc_core.ratings import RatingScale
+from gmc_core.records import IterationRecord as IterationRecord
 from gmc_core.settings import FitSettings, paper_epsilon
 from gmc_core.signals import Layout, Signals
 from gmc_core.splits import Split
 
 Found = TypeVar("Found")
-
-
-@dataclass(frozen=True)
-class IterationRecord:
-    """What one iteration has reached; figures are None where there is no hold-out.
-
-    iteration : t, from 1.
-    nmae, nmae_se, mae, rmse, nmae_unprojected : see :class:`gmc_core.metrics.Scores`.
-    log_likelihood, map_objective, penalised_objective, covariance_change : see
-        :class:`gmc_core.em.EmStep`.
-    prediction_change : largest change of a held-out prediction since the iteration
-        before (from the initial value at t = 1), in ratings.
-    noise : mean noise variance in use.
-    e_seconds, m_seconds, evaluation_seconds : wall time.
-    """
-
-    iteration: int
-    nmae: float | None
-    nmae_se: float | None
-    mae: float | None
-    rmse: float | None
-    nmae_unprojected: float | None
-    log_likelihood: float
-    map_objective: float | None
-    penalised_objective: float | None
-    covariance_change: float | None
-    prediction_change: float | None
-    noise: float
-    e_seconds: float
-    m_seconds: float
-    evaluation_seconds: float
-
-    @property
-    def seconds(self) -> float:
-        """Wall time of the whole iteration."""
-        return self.e_seconds + self.m_seconds + self.evaluation_seconds
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON and tables."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> IterationRecord:
-        """Read what :meth:`as_dict` wrote."""
-        return cls(**values)
 
 
 class StateError(ConfigError):
@@ -397,14 +354,22 @@ class Fit:
             return self._predict_mixture(state)
         if self.shown_signals is not self.signals:
             weights = fold_in(self.shown_signals, gaussian, self.noise, self.team, self.ordinal)
-        raw = predict_pairs(self.shown_signals, weights, gaussian, *self.pairs, self.team)
-        if self.ordinal is None:
-            return raw
-        return self.ordinal.decide(raw, opinion_variance(self.noise, self.settings))
+        latent = predict_pairs(self.shown_signals, weights, gaussian, *self.pairs, self.team)
+        return self._shown(latent)
+
+    def _shown(self, latent: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Predictions in ratings from the centres of beliefs."""
+        return answers(
+            latent,
+            scale=self.split.train.scale,
+            ordinal=self.ordinal,
+            noise=self.noise,
+            settings=self.settings,
+        ).prediction
 
     def _predict_mixture(self, state: MixtureState) -> npt.NDArray[np.float64]:
         shown, found = self.shown_signals, self.memberships(state)
-        return predict_mixture(
+        latent = predict_mixture(
             shown,
             found.weights,
             found.responsibilities,
@@ -412,6 +377,7 @@ class Fit:
             *self.pairs,
             self.team,
         )
+        return self._shown(latent)
 
     def memberships(self, state: MixtureState) -> MixtureState | Memberships:
         """Weights and responsibilities of ``shown_signals`` under a mixture."""

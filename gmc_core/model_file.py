@@ -14,6 +14,7 @@ import numpy as np
 from gmc_core import array_archive
 from gmc_core.array_archive import Arrays
 from gmc_core.attributes import UserGroups
+from gmc_core.calibration import Calibration
 from gmc_core.covariance import DenseCovariance, FactoredCovariance
 from gmc_core.errors import ConfigError, GmcError, ModelFileError, brief
 from gmc_core.gaussian import Gaussian
@@ -109,6 +110,7 @@ def _describe(model: GaussianModel, ratings: Ratings | None) -> tuple[dict[str, 
         "titles": list(model.item_info.titles),
         "genres": [list(genres) for genres in model.item_info.genres],
         "ratings": None,
+        "calibration": model.calibration and model.calibration.as_dict(),
     }
     if isinstance(model, MixtureModel):
         # Its own mean and covariance follow from the components and are not stored.
@@ -205,6 +207,7 @@ def _rebuild(header: dict[str, Any], arrays: Arrays) -> GaussianModel:
         licence=data["licence"],
         citation=data["citation"],
         ordinal=_ordinal(settings, arrays),
+        calibration=_calibration(header.get("calibration")),
     )
     if "components" not in header:
         gaussian = _gaussian(header["covariance"], "", arrays, size)
@@ -275,6 +278,11 @@ def _ordinal(settings: FitSettings, arrays: Arrays) -> OrdinalScale | None:
     rising = np.all(np.diff(values) > 0) and np.all(np.diff(cuts) > 0)
     _require(bool(rising and np.isfinite(values).all() and np.isfinite(cuts).all()), "the cuts")
     return OrdinalScale(values, cuts)
+
+
+def _calibration(described: dict[str, Any] | None) -> Calibration | None:
+    """None too in a file from before intervals were calibrated."""
+    return None if described is None else Calibration.from_dict(described)
 
 
 def _vocabulary(ids: list[str] | None, name: str, kind: str, arrays: Arrays) -> Vocabulary:

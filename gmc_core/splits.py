@@ -277,8 +277,37 @@ def one_of_each(
     words: Words, ratings: Ratings, users: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
     """(len(users),) position, among all ratings, of one random rating of each user."""
-    picks = bounded(words, ratings.user_counts[users])
-    return np.asarray(ratings.indptr[users] + picks, dtype=np.int64)
+    return some_of_each(words, ratings, users, np.ones(len(users), np.int64))[0]
+
+
+def some_of_each(
+    words: Words,
+    ratings: Ratings,
+    users: npt.NDArray[np.int64],
+    counts: npt.NDArray[np.int64],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Random ratings of each user, without repetition: one of each, then a second, …
+
+    counts : (len(users),) how many of each user, at most as many as the user has.
+
+    Returns
+    -------
+    (sum of ``counts``,) positions among all ratings, and the turn (0, 1, …) in which each
+    was drawn. The first turn is what :func:`one_of_each` draws.
+    """
+    found, turns = [], []
+    taken = np.empty((len(users), 0), np.int64)  # places within a user's ratings, sorted
+    for turn in range(int(counts.max(initial=0))):
+        going = counts > turn
+        users, counts, taken = users[going], counts[going], taken[going]
+        picks = bounded(words, ratings.user_counts[users] - turn)
+        for place in taken.T:
+            picks += picks >= place  # the pick counts only what is left
+        taken = np.sort(np.column_stack([taken, picks]), axis=1)
+        found.append(ratings.indptr[users] + picks)
+        turns.append(np.full(len(users), turn))
+    none = np.empty(0, np.int64)
+    return np.concatenate([none, *found]), np.concatenate([none, *turns])
 
 
 def _eligible_users(ratings: Ratings) -> tuple[npt.NDArray[np.int64], tuple[str, ...]]:

@@ -19,6 +19,12 @@ from gmc_core.errors import ConfigError, ResourceError
 from gmc_core.files import replacing, written_in_place
 
 FORMATS = ("csv", "parquet")
+# Other numbers of a table, each in a file of its own beside it.
+BESIDE = {
+    "sd": "the standard deviations",
+    "low": "the lower ends of the intervals",
+    "high": "the upper ends of the intervals",
+}
 
 # The wide forms are formulas too where spreadsheets are set to East Asian languages.
 _FORMULA_SIGNS = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
@@ -80,8 +86,8 @@ def format_of(path: str | os.PathLike[str], format: str | None = None) -> str:
     return found
 
 
-def sd_path(path: Path) -> Path:
-    """The file of standard deviations beside that of a table: ``name.sd.csv``.
+def path_beside(path: Path, name: str) -> Path:
+    """The file of other numbers beside that of a table: ``table.sd.csv`` for the name "sd".
 
     Raises
     ------
@@ -90,10 +96,10 @@ def sd_path(path: Path) -> Path:
     """
     if written_in_place(path):
         raise ConfigError(
-            f"{path} takes one table, and the standard deviations are a second one; give the name "
-            "of a file, or leave them out (for the ratings of a model, --long writes one table)."
+            f"{path} takes one table, and {BESIDE[name]} are a second one; give the name of a "
+            "file, or leave them out (for the ratings of a model, --long writes one table)."
         )
-    return path.with_suffix(f".sd{path.suffix}")
+    return path.with_suffix(f".{name}{path.suffix}")
 
 
 def parquet_module() -> Any:

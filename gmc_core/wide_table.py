@@ -17,7 +17,7 @@ from gmc_core.bounds import Bounds
 from gmc_core.completion import Floats
 from gmc_core.errors import DataError
 from gmc_core.linalg.threads import Team
-from gmc_core.table_files import TableWriter, format_of, sd_path
+from gmc_core.table_files import TableWriter, format_of, path_beside
 from gmc_core.table_model import (
     EpsilonChoice,
     Method,
@@ -189,7 +189,7 @@ def write_completed(result: CompletedTable, out: str | os.PathLike[str]) -> tupl
     table, path = result.table, Path(out)
     files = [(path, result.values)]
     if result.sd is not None:
-        files.append((sd_path(path), result.sd))
+        files.append((path_beside(path, "sd"), result.sd))
     for file, values in files:
         with TableWriter(file, table.label_names, table.names, format_of(path)) as writer:
             writer.write(table.labels, values)

@@ -52,7 +52,7 @@ def yourself(run: Run, model: GaussianModel) -> None:
         top, least, genres = recommend_views.filters(model)
         found = select(model, posterior, top, min_ratings=least, genres=genres)
         st.markdown(recommend_views.sentence("you", len(ratings), known is not None))
-        recommend_views.recommendations(model, posterior, found, least)
+        recommend_views.recommendations(run, model, posterior, found, least)
         recommend_views.files(model, posterior, found, "you")
 
 
@@ -72,7 +72,7 @@ def user_of_data(run: Run, model: GaussianModel) -> None:
         top, least, genres = recommend_views.filters(model)
         found = select(model, posterior, top, min_ratings=least, genres=genres)
         st.markdown(recommend_views.sentence(f"user {who}", len(ratings), known is not None))
-        recommend_views.recommendations(model, posterior, found, least)
+        recommend_views.recommendations(run, model, posterior, found, least)
         recommend_views.hidden_ratings(model, posterior, people, user, changed)
         recommend_views.files(model, posterior, found, f"user-{who}")
 

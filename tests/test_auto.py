@@ -7,12 +7,12 @@ import json
 
 import numpy as np
 import pytest
-from making import random_table, ratings_of
+from making import ratings_of
 from test_ordinal import skewed_table
 
 from gmc_core import auto
 from gmc_core.cli import main
-from gmc_core.errors import ConfigError, DataError
+from gmc_core.errors import ConfigError
 from gmc_core.fit import Fit
 from gmc_core.intervals import calibrate, covered, pair_variances, spread
 from gmc_core.models import settings_for
@@ -30,27 +30,6 @@ def test_choosing_sees_training_ratings_only():
     assert parameters["train"].annotation in (Ratings, "Ratings")
 
 
-def test_holding_out_leaves_every_user_a_rating():
-    train = ratings_of(*random_table(50, 12, 0.2, 0))
-    split = auto.hold_out(train, 0, share=0.5)
-    assert split.n_test == round(0.5 * len(train))
-    assert len(split.train) + split.n_test == len(train)
-    assert np.all(split.train.user_counts[train.user_counts > 0] >= 1)
-    again = auto.hold_out(train, 0, share=0.5)
-    assert np.array_equal(split.test_items, again.test_items)
-    other = auto.hold_out(train, 1, share=0.5)
-    assert not np.array_equal(split.test_items, other.test_items)
-    held = set(zip(split.test_users.tolist(), split.test_items.tolist(), strict=True))
-    kept = set(zip(split.train.rows.tolist(), split.train.indices.tolist(), strict=True))
-    assert not held & kept
-
-
-def test_nothing_to_hold_out_is_an_error():
-    lonely = ratings_of(np.full((4, 4), 3.0), np.eye(4, dtype=bool))
-    with pytest.raises(DataError, match="too few ratings"):
-        auto.hold_out(lonely, 0)
-
-
 def test_auto_is_no_worse_than_the_recipe_and_says_why():
     split = weak_split(skewed_table(), 0)
     seen = []
@@ -60,6 +39,7 @@ def test_auto_is_no_worse_than_the_recipe_and_says_why():
     assert choice.settings.model == "ordinal"
     assert choice.lead.mean < 0
     assert "held out inside the training set" in choice.reason
+    assert "which chose nothing" in choice.reason
     best = min(choice.trials, key=lambda trial: trial.nmae)
     assert choice.settings.iterations == best.iterations
     json.dumps(choice.as_dict())
@@ -67,6 +47,25 @@ def test_auto_is_no_worse_than_the_recipe_and_says_why():
     for fit in (chosen, plain):
         list(fit.records())
     assert chosen.scores().nmae < plain.scores().nmae
+
+
+def test_the_gain_is_measured_on_ratings_that_chose_nothing():
+    """The winner of many tries with no difference between them must not look better."""
+    leads = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        known = rng.random((80, 12)) < 0.6
+        noise = ratings_of(rng.integers(1, 6, known.shape).astype(float), known)
+        choice = auto.choose(noise, seconds=1, seed=seed)
+        if choice.report is None or choice.lead.se == 0:
+            continue
+        trials = [trial.nmae for trial in choice.trials]
+        assert choice.report.recipe - choice.report.nmae == pytest.approx(-choice.lead.mean)
+        assert choice.report.ratings + choice.held_out < len(noise)
+        assert choice.lead.n <= choice.users
+        leads.append((min(trials) - trials[0], choice.lead.mean))
+    chosen, told = np.mean(leads, axis=0)
+    assert chosen < told
 
 
 def test_numbers_that_are_no_levels_get_exact_em():
@@ -120,7 +119,7 @@ def test_calibrated_intervals_cover_what_they_promise(name):
     hits = []
     for seed in range(2):
         split = weak_split(skewed_table(seed), seed)
-        factor = calibrate(split.train, settings, 0.8, seed=seed)
+        factor = calibrate(split.train, settings, 0.8, seed=seed).factor
         fit = Fit(split, settings)
         list(fit.records())
         hits.append(covered(fit, factor))

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from made_claims import DATA, ML1M, comparison, held_out, measured, results, subject
+from scipy import stats
 
 from gmc_core.claims import CLAIMS, MARGIN, Measured, Results, judge
 from gmc_core.claims.accuracy import least_deviations_line, least_squares_line
@@ -230,6 +231,22 @@ def test_the_formula_fails_with_a_heavy_tail():
 def test_the_m_steps_share_is_timed(m_seconds, expected):
     found = results({"paper": measured("paper", e_seconds=1.0, m_seconds=m_seconds)})
     assert verdict("m-step", found).verdict == expected
+
+
+def test_a_range_of_few_values_is_no_interval():
+    """Two values: their range, by that name; three: Student's interval, which is wider."""
+    matrix = 8 * DATA["items"] ** 2
+    two = comparison({"paper": 0.0}, peaks=[matrix, 2 * matrix, 3 * matrix])
+    got = verdict("memory", results(comparison=two))
+    assert got.interval == "range of 2: 2 to 3"
+    assert "95 %" not in got.lines[0].label
+    three = Line.over_splits("x", [2.0, 2.5, 3.0], "times")
+    low, high = stats.t.interval(0.95, 2, loc=2.5, scale=0.5 / 3**0.5)
+    assert (three.low, three.high, three.range_of) == pytest.approx((low, high, 0))
+    one = Line.over_splits("x", [2.0], "times")
+    assert (one.value, one.low, one.high) == (2.0, None, None)
+    report = as_html(results(comparison=two)), as_markdown(results(comparison=two))
+    assert all("range of 2: 2 to 3" in text for text in report)
 
 
 def test_memory_is_counted_in_matrices():

@@ -28,11 +28,11 @@ from gmc_core.comparators import (
     available,
     method_named,
 )
-from gmc_core.comparators.chosen import hold_out_one_each
 from gmc_core.comparators.measure import run_method
 from gmc_core.comparators.peers import PeerError, installed_peers, plain_arrays
 from gmc_core.errors import ConfigError, DataError, NumericalError
 from gmc_core.experiment import ExperimentConfig, make_split, prepare
+from gmc_core.holdout import hold_out
 from gmc_core.linalg.threads import Cancelled, Team
 from gmc_core.metrics import score
 from gmc_core.ratings import Ratings, RatingScale
@@ -443,7 +443,7 @@ def test_settings_that_are_none_are_refused(name, complaint):
 
 def test_the_recipe_is_tuned_on_what_training_holds_out():
     split = weak_split(table(60, 25, 0.4), 0)
-    inner = hold_out_one_each(split.train, 0)
+    inner, _ = hold_out(split.train, 0, most=1)
     assert inner.n_test == (split.train.user_counts >= 2).sum()
     assert len(inner.train) + inner.n_test == len(split.train)
     again = np.zeros((split.train.n_users, split.train.n_items))

@@ -117,9 +117,9 @@ def test_compiling_is_a_line_of_its_own(monkeypatch, tmp_path):
 
 
 def test_changed_sources_are_compiled_again(monkeypatch, tmp_path):
-    kind = ("float64", False)
+    kind = ("float64", False, False)
     mark = compiling._mark(kind)
-    assert mark != compiling._mark(("float64", True))
+    assert mark != compiling._mark(("float64", True, False))
     monkeypatch.setattr(compiling.numba, "__version__", "0.0")
     assert compiling._mark(kind) != mark
 

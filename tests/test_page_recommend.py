@@ -63,7 +63,7 @@ def _fresh():
 
 def shown(at):
     """The table of recommendations."""
-    return next(frame.value for frame in at.dataframe if "90 % interval" in frame.value.columns)
+    return next(frame.value for frame in at.dataframe if "Interval" in frame.value.columns)
 
 
 def box(at, label):

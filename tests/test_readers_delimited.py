@@ -184,7 +184,6 @@ def test_columns_that_are_given(tmp_path):
         {"separator": ""},
         {"separator": "ab"},
         {"decimal": ";"},
-        {"decimal": ",", "separator": ","},
         {"low": 1},
         {"low": 5, "high": 1},
         {"low": 1, "high": 5, "step": 3},
@@ -210,7 +209,7 @@ def test_encoding_that_is_given(tmp_path):
 def test_one_bad_row_among_few_is_named(tmp_path):
     with pytest.raises(DataError, match="line 2.*4 columns where the others have 3"):
         load(text_file(tmp_path, "1,2,3\n1,3,4,5\n2,2,2\n"))
-    with pytest.raises(DataError, match="line 2.*quotation mark"):
+    with pytest.raises(DataError, match="line 2.*200001 columns"):
         load(text_file(tmp_path, '1,2,3\n"1' + "," * 200_000 + "\n"))
 
 

@@ -174,13 +174,7 @@ def memory(results: Results) -> Verdict:
         raise NotMeasured("The comparison has no memory figure of the paper's method.")
     items, users = len(results.subject.item_counts), len(results.subject.user_counts)
     matrix = items**2 * 8.0
-    line = Line(
-        "peak memory of a fit ÷ one N × N matrix, smallest to largest",
-        float(np.median(peaks)) / matrix,
-        float(peaks.min()) / matrix,
-        float(peaks.max()) / matrix,
-        "times",
-    )
+    line = Line.over_splits("peak memory of a fit ÷ one N × N matrix", peaks / matrix, "times")
     if users < items and line.value < 1:
         more = (
             "Less than one: with fewer users than items Σ is kept as a factor of M × N numbers "
@@ -193,7 +187,7 @@ def memory(results: Results) -> Verdict:
     return Verdict.by(
         line,
         at_most(line, FEW_MATRICES),
-        f"A fit in float64 takes {np.median(peaks) / 1e6:.3g} MB beyond the ratings at its peak, "
+        f"A fit in float64 takes {peaks.mean() / 1e6:.3g} MB beyond the ratings at its peak, "
         f"{line.value:.2g} times the N² numbers of a covariance ({matrix / 1e6:.3g} MB; N = "
         f"{items:,}). {more}",
         (line,),

@@ -262,8 +262,9 @@ CLAIMS: tuple[Claim, ...] = (
         "Memory is N²",
         "The memory requirement is dominated by the N² numbers of the covariance.",
         "2.2.4",
-        "Peak memory of a fit beyond the ratings (median, smallest and largest over the splits of "
-        "the comparison) ÷ the memory of one N × N matrix; holds up to four.",
+        "Peak memory of a fit beyond the ratings (mean over the splits of the comparison) ÷ the "
+        "memory of one N × N matrix; holds if its 95 % interval, or the range of two splits, ends "
+        "below four.",
         algorithm.memory,
         _only(),
         compares=True,

@@ -189,7 +189,7 @@ def _word(verdict: Verdict) -> str:
 def _claim(claim: Claim, verdict: Verdict) -> str:
     figures = [
         {
-            "figure": line.label,
+            "figure": line.label + (f" (range of {line.range_of})" if line.range_of else ""),
             "value": f"{number(line.value, line.unit)} {line.unit}",
             "from": "" if line.low is None else number(line.low, line.unit),
             "to": "" if line.high is None else number(line.high, line.unit),

@@ -1,7 +1,8 @@
 """Verdicts, and the rules by which they are made: nobody writes one by hand.
 
 A rule sees only a 95 % interval and a margin. What lies on one side of the margin as a
-whole is decided; what straddles it is not resolved.
+whole is decided; what straddles it is not resolved. Of fewer than three values there is no
+interval worth the name; their range stands in, and is called that.
 """
 
 from __future__ import annotations
@@ -11,13 +12,19 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from gmc_core.metrics import PairedDifference
+import numpy as np
+import numpy.typing as npt
+
+from gmc_core.metrics import PairedDifference, mean_with_interval
 
 Word = Literal["holds", "does not hold", "not resolved", "not measured"]
 WORDS: tuple[Word, ...] = ("holds", "does not hold", "not resolved", "not measured")
 
 # The largest difference of NMAE that the paper itself calls marginal (section 3.3).
 MARGIN = 0.005
+# Values of which Student's interval is made: that of two is up to 13 times as wide as they lie
+# apart.
+FEWEST = 3
 
 
 @dataclass(frozen=True)
@@ -26,6 +33,8 @@ class Line:
 
     low, high : None where the figure is exact, or has no interval.
     unit : as :attr:`Verdict.unit`.
+    range_of : 0, or the number of values that low and high are the smallest and the largest
+        of, which is no 95 % interval.
     """
 
     label: str
@@ -33,11 +42,25 @@ class Line:
     low: float | None = None
     high: float | None = None
     unit: str = "NMAE"
+    range_of: int = 0
 
     @classmethod
     def of(cls, label: str, difference: PairedDifference) -> Line:
         """A paired difference under a label."""
         return cls(label, difference.mean, difference.low, difference.high)
+
+    @classmethod
+    def over_splits(cls, label: str, values: npt.ArrayLike, unit: str) -> Line:
+        """The mean of a figure over splits, with Student's 95 % interval from three on; two
+        have a range, one has neither."""
+        own = np.asarray(values, dtype=np.float64)
+        if len(own) >= FEWEST:
+            found = mean_with_interval(own)
+            return cls(label, found.mean, found.low, found.high, unit)
+        if len(own) == 1:
+            return cls(label, float(own[0]), unit=unit)
+        ends = float(own.min()), float(own.max())
+        return cls(label, float(own.mean()), *ends, unit, range_of=len(own))
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -55,8 +78,8 @@ class Verdict:
     sentence : what was found, for people.
     unit : of value, low and high: "NMAE" (a difference), "times", "%", "GFLOP", or what
         is counted.
-    value, low, high : the figure that decided, and its 95 % interval; None where there
-        is none.
+    value, low, high, range_of : of the figure that decided, see :class:`Line`; None where
+        there is none.
     lines : all figures behind it.
     runs : ids of the runs that they come from. comparison : id of the comparison.
     """
@@ -70,6 +93,7 @@ class Verdict:
     lines: tuple[Line, ...] = ()
     runs: tuple[str, ...] = ()
     comparison: str = ""
+    range_of: int = 0
 
     @classmethod
     def by(
@@ -85,7 +109,7 @@ class Verdict:
         low, high = deciding.low, deciding.high
         return cls(
             verdict, sentence, deciding.unit, deciding.value, low, high, tuple(lines), runs,
-            comparison,
+            comparison, deciding.range_of,
         )  # fmt: skip
 
     @property
@@ -95,8 +119,8 @@ class Verdict:
 
     @property
     def interval(self) -> str:
-        """The 95 % interval; "" without one."""
-        return interval_text(self.low, self.high, self.unit)
+        """The 95 % interval, or the range with its name; "" without one."""
+        return interval_text(self.low, self.high, self.unit, self.range_of)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -118,10 +142,12 @@ def number(value: float, unit: str) -> str:
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
-def interval_text(low: float | None, high: float | None, unit: str) -> str:
-    """An interval in its unit for people; "" without one."""
+def interval_text(low: float | None, high: float | None, unit: str, range_of: int = 0) -> str:
+    """An interval in its unit for people, a range with its name; "" without either."""
     if low is None or high is None:
         return ""
+    if range_of:
+        return f"range of {range_of}: {number(low, unit)} to {number(high, unit)}"
     return f"[{number(low, unit)}, {number(high, unit)}]"
 
 

@@ -30,6 +30,7 @@ MODULES = (
     "gmc_core.cli.predict",
     "gmc_core.cli.complete",
     "gmc_core.cli.recommend",
+    "gmc_core.cli.calibrate",
     "gmc_core.cli.reproduce",
     "gmc_core.cli.auto",
     "gmc_core.cli.sweep",

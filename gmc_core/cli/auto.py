@@ -14,6 +14,7 @@ from gmc_core.cli.arguments import (
     memory_limit_from_arguments,
     number,
 )
+from gmc_core.cli.calibrate import add_intervals_argument, check_intervals, with_intervals
 from gmc_core.cli.output import check_output, duration, note, write_json
 from gmc_core.cli.parser import add_command
 
@@ -53,6 +54,7 @@ def add_parser(commands: Any) -> None:
     output = parser.add_argument_group("output")
     output.add_argument("--json", metavar="FILE", help="write the result as JSON ('-' for stdout)")
     output.add_argument("--model-out", metavar="FILE", help="save the model of the last repetition")
+    add_intervals_argument(output)
     parser.set_defaults(run=run)
 
 
@@ -61,6 +63,7 @@ def run(args: argparse.Namespace) -> int:
     config = config_from_arguments(args)
     check_output(args.json, "--json")
     check_output(args.model_out, "--model-out")
+    check_intervals(args.intervals, args.model_out)
     from gmc_core.auto import Trial, choose
     from gmc_core.cli.data import DownloadBar
     from gmc_core.experiment import finish, make_split, pooled_scores, prepare
@@ -113,5 +116,7 @@ def run(args: argparse.Namespace) -> int:
         write_json(args.json, content)
     if args.model_out is not None:
         assert fit is not None
-        save_model(fit.model(), args.model_out)
+        seconds = sum(record.seconds for record in records)
+        model = with_intervals(fit.model(), args.intervals, seconds, path=args.model_out, team=team)
+        save_model(model, args.model_out)
     return 0

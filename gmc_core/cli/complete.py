@@ -20,7 +20,7 @@ EXAMPLES = """\
   gmc complete --table survey.csv --out filled.csv --na "?" -99 --min-value 0
 """
 
-_MODEL_ONLY = ("long", "projected", "titles")
+_MODEL_ONLY = ("long", "interval", "projected", "titles")
 _FIT = ("method", "epsilon", "iterations", "noise")
 _TABLE_ONLY = (
     *_FIT,
@@ -60,6 +60,12 @@ def add_parser(commands: Any) -> None:
     model = parser.add_argument_group("with --model")
     model.add_argument(
         "--long", action="store_true", help="a row per entry: user, item, rating, observed"
+    )
+    model.add_argument(
+        "--interval",
+        action="store_true",
+        help="also write the ends of the interval of every filled entry, as NAME.low.csv and "
+        "NAME.high.csv beside NAME.csv (columns with --long)",
     )
     model.add_argument(
         "--projected", action="store_true", help="predictions to the nearest value of the scale"
@@ -130,15 +136,20 @@ def run(args: argparse.Namespace) -> int:
             other = "--table" if args.model is not None else "--model"
             raise ConfigError(f"{flag} belongs to {other}; leave it out.")
     check_output(args.out, "--out")
-    from gmc_core.table_files import format_of, sd_path
+    from gmc_core.table_files import format_of, path_beside
 
     format_of(args.out)
-    if args.sd and not args.long:
-        check_output(str(sd_path(Path(args.out))), "--sd")
+    beside = {"sd": args.sd, "low": args.interval, "high": args.interval}
+    for name, wanted in beside.items():
+        if wanted and not args.long:
+            flag = "--sd" if name == "sd" else "--interval"
+            check_output(str(path_beside(Path(args.out), name)), flag)
     return _complete_model(args) if args.model is not None else _complete_table(args)
 
 
 def _complete_model(args: argparse.Namespace) -> int:
+    from gmc_core.calibration import note_of
+    from gmc_core.cli.calibrate import remedy
     from gmc_core.completion import complete
     from gmc_core.model_file import load_model
 
@@ -147,6 +158,7 @@ def _complete_model(args: argparse.Namespace) -> int:
         model,
         args.out,
         sd=args.sd,
+        interval=args.interval,
         layout="long" if args.long else "wide",
         projected=args.projected,
         titles=args.titles,
@@ -154,6 +166,10 @@ def _complete_model(args: argparse.Namespace) -> int:
     )
     for file in done.files:
         print(file)
+    if args.sd or args.interval:
+        if args.sd:
+            note("The standard deviations are the model's own.")
+        note(note_of(model.calibration) + remedy(model, args.model))
     filled = done.users * done.items - done.observed
     note(
         f"{done.users:,} users, {done.items:,} items: {done.observed:,} ratings kept, {filled:,} "

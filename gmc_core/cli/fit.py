@@ -11,6 +11,7 @@ from gmc_core.cli.arguments import (
     config_from_arguments,
     memory_limit_from_arguments,
 )
+from gmc_core.cli.calibrate import add_intervals_argument, check_intervals, with_intervals
 from gmc_core.cli.output import check_output, duration, figure, note, size, table, write_json
 from gmc_core.cli.parser import add_command
 from gmc_core.errors import ConfigError, NumericalError
@@ -24,6 +25,8 @@ EXAMPLES = """\
   gmc fit --data my-ratings.csv --scale 1,10 --max-items 2000 --model-out my.npz
   gmc fit --train train.csv --test test.csv --epsilon 0.1 --iterations 20
 """
+# The parts of an iteration's time in its record.
+_SECONDS = ("e_seconds", "m_seconds", "evaluation_seconds")
 
 
 def add_parser(commands: Any) -> None:
@@ -51,6 +54,7 @@ def add_parser(commands: Any) -> None:
         action="store_true",
         help="leave the training ratings out of the saved model; it then only folds in new users",
     )
+    add_intervals_argument(output)
     output.add_argument(
         "--detach", action="store_true", help="run in the background; gmc runs shows it"
     )
@@ -70,6 +74,7 @@ def run(args: argparse.Namespace) -> int:
             f"A model with {args.signals} as signals cannot fold in new users, so it could predict "
             "nothing without its ratings; leave out --without-ratings."
         )
+    check_intervals(args.intervals, args.model_out)
     if args.detach:
         return _detach(args, config)
     if args.again:
@@ -129,6 +134,12 @@ def _save_model(args: argparse.Namespace, experiment: Experiment) -> None:
     from gmc_core.model_file import save_model
 
     model = experiment.fit.model()
+    if experiment.finished:
+        repetition = experiment.result()["repetitions"][-1]["records"]
+        seconds = sum(record[part] for record in repetition for part in _SECONDS)
+        model = with_intervals(
+            model, args.intervals, seconds, path=args.model_out, team=experiment.fit.team
+        )
     path = save_model(model, args.model_out, with_ratings=not args.without_ratings)
     content = "without ratings" if args.without_ratings else "with its training ratings"
     note(f"model of iteration {model.iteration} saved to {path}, {content} ({model.licence})")

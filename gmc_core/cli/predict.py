@@ -15,6 +15,7 @@ from gmc_core.errors import ConfigError
 
 EXAMPLES = """\
   gmc predict --model ml-1m.npz --pairs pairs.csv > predictions.csv
+  gmc predict --model ml-1m.npz --pairs pairs.csv --interval > with-intervals.csv
 """
 
 
@@ -26,7 +27,7 @@ def add_parser(commands: Any) -> None:
         help="predict the ratings of given (user, item) pairs",
         description="Predict the ratings of pairs: CSV user,item in, CSV\n"
         "user,item,prediction,known out. An unknown user gets the item's mean and an unknown\n"
-        "item nothing; the column known says so.",
+        "item nothing; the column known says so. --interval adds low and high.",
         examples=EXAMPLES,
     )
     parser.add_argument("--model", metavar="FILE", required=True, help="saved by gmc fit")
@@ -36,6 +37,11 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--out", metavar="FILE", help="CSV file (default: stdout)")
     parser.add_argument(
         "--projected", action="store_true", help="to the nearest value of the rating scale"
+    )
+    parser.add_argument(
+        "--interval",
+        action="store_true",
+        help="two more columns, low and high: the interval of each prediction in ratings",
     )
     add_reading_arguments(parser)
     parser.set_defaults(run=run)
@@ -51,6 +57,9 @@ def run(args: argparse.Namespace) -> int:
         )
     import numpy as np
 
+    from gmc_core.calibration import note_of
+    from gmc_core.cli.calibrate import remedy
+    from gmc_core.intervals import pair_intervals
     from gmc_core.model_file import load_model
     from gmc_core.readers import DelimitedOptions, read_pairs
     from gmc_core.table_files import number_text, safe_text
@@ -64,13 +73,23 @@ def run(args: argparse.Namespace) -> int:
         ["yes", "unknown user", "unknown item"],
         "unknown user and item",
     )
-    rows = zip(pairs.users.tolist(), pairs.items.tolist(), values.tolist(), known, strict=True)
+    numbers = [values]
+    if args.interval:
+        numbers += pair_intervals(model, pairs.users, pairs.items)
+    rows = zip(
+        pairs.users.tolist(), pairs.items.tolist(), np.stack(numbers, axis=1).tolist(), known,
+        strict=True,
+    )  # fmt: skip
     with replaced(args.out) if args.out else nullcontext(sys.stdout) as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("user", "item", "prediction", "known"))
-        for user, item, value, state in rows:
-            writer.writerow((safe_text(user), safe_text(item), number_text(value), state))
+        ends = ("low", "high") if args.interval else ()
+        writer.writerow(("user", "item", "prediction", "known", *ends))
+        for user, item, numbers_of, state in rows:
+            texts = [number_text(value) for value in numbers_of]
+            writer.writerow((safe_text(user), safe_text(item), texts[0], state, *texts[1:]))
     states, counts = np.unique(known, return_counts=True)
     for state, count in zip(states.tolist(), counts.tolist(), strict=True):
         note(f"{'predicted' if state == 'yes' else state}: {count:,}")
+    if args.interval:
+        note(note_of(model.calibration) + remedy(model, args.model))
     return 0

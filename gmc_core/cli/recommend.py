@@ -76,6 +76,8 @@ def run(args: argparse.Namespace) -> int:
     if args.top < 1:
         raise ConfigError(f"--top is the length of the list, 1 or more, not {args.top}.")
     check_output(args.json, "--json")
+    from gmc_core.calibration import note_of
+    from gmc_core.cli.calibrate import remedy
     from gmc_core.model_file import load_model
 
     model = load_model(args.model)
@@ -96,6 +98,7 @@ def run(args: argparse.Namespace) -> int:
         write_json(args.json, plain)
     if args.json != "-":
         print(_table(model, found))
+        note(note_of(model.calibration) + remedy(model, args.model))
         if args.explain:
             for item in found:
                 print(_explanation(model, posterior, item))
@@ -158,13 +161,18 @@ def _rating(model: GaussianModel, text: str) -> tuple[int, float]:
 
 
 def _table(model: GaussianModel, found: list[Recommendation]) -> str:
+    from gmc_core.calibration import level_of
+
     counts = model.ratings is not None
-    header = ["", "predicted", "± sd", *(["ratings"] if counts else []), "  item"]
+    spread = "± sd" if model.ordinal is None else "± sd of opinion"
+    interval = f"{100 * level_of(model.calibration):.4g} % interval"
+    header = ["", "predicted", spread, interval, *(["ratings"] if counts else []), "  item"]
     rows = []
     for rank, item in enumerate(found, start=1):
         own = [f"{item.n_ratings:,}"] if counts else []
         name = f"{item.title}  (id:{item.item_id})"
-        rows.append([str(rank), f"{item.predicted:.2f}", f"{item.sd:.2f}", *own, name])
+        ends = f"{item.low:.3g} – {item.high:.3g}"
+        rows.append([str(rank), f"{item.predicted:.2f}", f"{item.sd:.2f}", ends, *own, name])
     width = max((len(row[-1]) for row in rows), default=0)
     return table(
         header[:-1] + [header[-1].ljust(width)], [r[:-1] + [r[-1].ljust(width)] for r in rows]
@@ -172,7 +180,8 @@ def _table(model: GaussianModel, found: list[Recommendation]) -> str:
 
 
 def _explanation(model: GaussianModel, posterior: Posterior, item: Recommendation) -> str:
-    """The mean, what else is known, the largest shares, the others' sum: the prediction."""
+    """The mean, what else is known, the largest shares, the others' sum: the prediction, or
+    for ordered ratings the opinion that it follows from."""
     shares = model.explain(posterior, item.item)
     rest = sum(share.share for share in shares[SHARES:])
     lines = ["", f"{item.title}: {item.predicted:.2f}"]
@@ -185,14 +194,21 @@ def _explanation(model: GaussianModel, posterior: Posterior, item: Recommendatio
     ]
     if len(shares) > SHARES:
         lines.append(f"  {rest:+.2f}  {len(shares) - SHARES:,} other ratings")
+    if model.ordinal is not None:
+        lines.append(f"  {item.latent:5.2f}  is the opinion; as a rating {item.predicted:.2f}")
     return "\n".join(lines)
 
 
 def _plain(
     model: GaussianModel, posterior: Posterior, found: list[Recommendation]
 ) -> dict[str, Any]:
+    from gmc_core.answers import explained
+    from gmc_core.calibration import described
+
     return {
         "model": {"data": model.data_name, "iteration": model.iteration},
+        "explained": explained(model.ordinal),
+        "interval": described(model.calibration),
         "ratings": [
             {"id": model.items.ids.tolist()[item], "title": model.title(int(item)), "rating": value}
             for item, value in zip(posterior.observed, posterior.values.tolist(), strict=True)
@@ -203,7 +219,10 @@ def _plain(
                 "title": item.title,
                 "genres": list(item.genres),
                 "predicted": item.predicted,
+                "rating": item.rating,
+                "latent": item.latent,
                 "sd": item.sd,
+                "interval": [item.low, item.high],
                 "n_ratings": item.n_ratings,
                 "mean_of_all_users": float(model.gaussian.mean[item.item]),
                 "before_any_rating": float(posterior.prior_mean[item.item]),

@@ -9,35 +9,18 @@ import numpy.typing as npt
 
 from gmc_core.auto import SECONDS, choose
 from gmc_core.comparators.gaussian import fit_and_predict
-from gmc_core.draws import word_stream
-from gmc_core.errors import ConfigError, DataError, NumericalError
-from gmc_core.experiment import MODEL_VERSION
+from gmc_core.errors import ConfigError, NumericalError
+from gmc_core.experiment import MODEL_VERSIONS
 from gmc_core.fit import Fit
+from gmc_core.holdout import hold_out
 from gmc_core.linalg.threads import Team
 from gmc_core.ratings import Ratings
 from gmc_core.settings import FitSettings
-from gmc_core.splits import Split, inner_split, one_of_each
+from gmc_core.splits import Split
 
 VERSION = 1
-
-
-def hold_out_one_each(train: Ratings, seed: int) -> Split:
-    """A weak split inside a training set: one random rating of every user with two or more.
-
-    No user is left out, so that a model learns from nearly as much as it will.
-
-    Raises
-    ------
-    DataError
-        If no user has two ratings.
-    """
-    users = np.flatnonzero(train.user_counts >= 2)
-    if not len(users):
-        raise DataError(
-            "No training user has two ratings, so none can be held out to choose settings on. "
-            "Give the settings yourself."
-        )
-    return inner_split(train, one_of_each(word_stream(seed), train, users), seed)
+# Raised whenever the automatic choice would try or choose otherwise.
+AUTO_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -62,7 +45,7 @@ class TunedRecipe:
     @property
     def identity(self) -> str:
         """What is tried, and the model's version."""
-        return f"{VERSION} {MODEL_VERSION} {self.factors} {self.iterations} {self.seed}"
+        return f"{VERSION} {MODEL_VERSIONS['paper']} {self.factors} {self.iterations} {self.seed}"
 
     def choose(self, train: Ratings, team: Team) -> FitSettings:
         """The settings of least NMAE; it never sees a split's held-out ratings.
@@ -74,7 +57,7 @@ class TunedRecipe:
         NumericalError
             If the fit breaks down with every ε.
         """
-        inner = hold_out_one_each(train, self.seed)
+        inner, _ = hold_out(train, self.seed, most=1)
         base = FitSettings(iterations=self.iterations).resolved(train.scale)
         assert base.epsilon is not None
         tried: list[tuple[float, FitSettings]] = []
@@ -110,8 +93,9 @@ class AutoModel:
 
     @property
     def identity(self) -> str:
-        """Time, seed and the model's version."""
-        return f"{VERSION} {MODEL_VERSION} {self.seconds!r} {self.seed}"
+        """Time, seed and the latest version of the models that it tries."""
+        latest = max(MODEL_VERSIONS.values())
+        return f"{AUTO_VERSION} {latest} {self.seconds!r} {self.seed}"
 
     def predict(self, split: Split, team: Team) -> npt.NDArray[np.float64]:
         """(n_test,) predictions after a fit to all training ratings; choosing is included."""

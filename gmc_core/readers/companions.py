@@ -10,18 +10,11 @@ import re
 
 from gmc_core.errors import DataError
 from gmc_core.readers import delimited, matrix_market, netflix
+from gmc_core.readers.doubts import NO_RATINGS
 from gmc_core.readers.one_person import export_of
 from gmc_core.readers.source import Member, Source
 from gmc_core.readers.text import BOM
 
-# Header line, in small letters → what the file holds.
-_OF_MOVIELENS = {
-    ("movieid", "imdbid", "tmdbid"): "numbers of the movies at IMDb and TMDB",
-    ("movieid", "tagid", "relevance"): "the relevance of tags",
-    ("tagid", "tag"): "names of tags",
-    ("userid", "movieid", "tag", "timestamp"): "tags",
-    ("movieid", "title", "genres"): "titles",
-}
 # Name → its first line, what it holds, where the ratings are.
 _BY_NAME = {
     "movies.dat": (rb"\d+::.*::", "titles of MovieLens", "ratings.dat"),
@@ -66,7 +59,7 @@ def refuse_companion(source: Source) -> None:
 def _holds(member: Member) -> tuple[str, str] | None:
     """What a file holds instead of ratings, and which file of its set holds these."""
     start = member.head().removeprefix(BOM)
-    of_movielens = _OF_MOVIELENS.get(tuple(name.lower() for name in _header(start)))
+    of_movielens = NO_RATINGS.get(tuple(name.lower() for name in _header(start)))
     if of_movielens is not None:
         return f"{of_movielens} (of MovieLens)", "ratings.csv"
     pattern, holds, ratings = _BY_NAME.get(member.name.lower(), (b"", "", ""))

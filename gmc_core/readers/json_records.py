@@ -130,8 +130,7 @@ def _object(whole: dict[str, Any], path: object) -> bytes:
     """One object: pandas's "split" or "columns", an array under one name, or a single record."""
     names, rows = whole.get("columns"), whole.get("data")
     if isinstance(names, list) and isinstance(rows, list):
-        body = _rows(rows, path)
-        return _rows([names], path) + body
+        return _rows([names], path) + _rows(rows, path)
     tables = [value for value in whole.values() if isinstance(value, list)]
     if len(tables) == 1 and tables[0] and all(isinstance(one, dict) for one in tables[0]):
         return _records(iter(tables[0]), path)

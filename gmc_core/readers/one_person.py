@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
 from gmc_core.errors import DataError
 from gmc_core.ratings import RatingScale
 from gmc_core.readers.delimited import DelimitedOptions, open_delimited, pick
+from gmc_core.readers.numbers import find_form, parse_number, possible_forms
 from gmc_core.readers.scales import HALF_STARS, STARS, first_off_scale, off_scale_error
 from gmc_core.readers.source import Member, Source, open_source
-from gmc_core.readers.table import numbered_rows, parse_number
+from gmc_core.readers.table import numbered_rows
 from gmc_core.readers.text import BOM
 
 
@@ -106,15 +107,16 @@ def read_person(path: str | os.PathLike[str]) -> PersonList:
     opened = open_delimited(member, options, ())
     names = [name.strip().lower() for name in opened.layout.names]
     title, rating, year, id = _columns(names, export, member.label, opened.layout.header)
-    decimal = opened.text.decimal
+    rows = [
+        (line, [*fields, *[""] * (len(names) - len(fields))])
+        for line, fields in islice(numbered_rows(opened.text), int(opened.layout.header), None)
+    ]
+    forms = possible_forms(opened.text.separator, opened.text.quotes)
+    form, _ = find_form((cells[rating] for _, cells in rows), forms)
     entries, without = [], 0
-    rows: Iterator[tuple[int, list[str]]] = numbered_rows(opened.text)
-    if opened.layout.header:
-        next(rows, None)
-    for line, fields in rows:
-        cells = [*fields, *[""] * (len(names) - len(fields))]
+    for line, cells in rows:
         text = cells[rating].strip()
-        value = parse_number(text, decimal)
+        value = parse_number(text, form.decimal, form.thousands)
         if not text or (export is not None and value == export.unrated):
             without += 1
             continue

@@ -32,6 +32,7 @@ from gmc_core.store.queue import Claim, Lost
 from gmc_core.store.run import State
 from gmc_core.store.submitting import source_of
 from gmc_core.store.waiting import cost_with_estimate
+from gmc_core.worker.calibrating import ask_if_cheap
 from gmc_core.worker.heart import Heart
 
 log = logging.getLogger(__name__)
@@ -148,6 +149,8 @@ class Computation:
         with suppress(FileNotFoundError):
             (self.claim.folder / artifacts.STATE).unlink()
         self._patiently(lambda: self.claim.end("finished", summary=summary))
+        seconds = sum(record.seconds for record in self.records)
+        ask_if_cheap(self.claim.store, self.claim.run, seconds)
 
     def _collect_finished(self) -> None:
         """Take up the repetitions that an earlier attempt has finished."""

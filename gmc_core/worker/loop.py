@@ -14,6 +14,7 @@ from typing import Any
 from gmc_core.pictures import warm_up
 from gmc_core.store import Store, StoreError
 from gmc_core.store.queue import Lost, register, retire, take
+from gmc_core.worker.calibrating import calibrate_one
 from gmc_core.worker.compute import CHECKPOINT_SECONDS, Cache, Computation
 from gmc_core.worker.heart import Heart
 
@@ -33,6 +34,8 @@ def work(
     polite: bool = True,
 ) -> int:
     """Compute queued runs, one at a time, until there are none.
+
+    While none is queued, the intervals of finished runs' models are calibrated.
 
     Parameters
     ----------
@@ -82,6 +85,8 @@ def work(
                 last_work = time.monotonic()
                 if once:
                     return taken
+            elif calibrate_one(store, heart):
+                last_work = time.monotonic()
             elif time.monotonic() - last_work >= idle_seconds:
                 if retire(store, worker, if_idle=True):
                     return taken

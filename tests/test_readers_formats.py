@@ -217,6 +217,22 @@ def test_netflix(tmp_path):
     assert ratings.item_info.years[0] == 2003 and np.isnan(ratings.item_info.years[1])
 
 
+def test_netflix_in_a_zip(tmp_path):
+    plain = load(folder(tmp_path / "training_set", NETFLIX))
+    packed = load(zipped(tmp_path / "nf_prize.zip", NETFLIX, "download/training_set/"))
+    assert packed.report.format == "netflix"
+    assert cells(packed.ratings) == cells(plain.ratings) == {
+        (1488844, 1): 3, (822109, 1): 5, (822109, 2): 2,
+    }  # fmt: skip
+    assert packed.ratings.item_info.titles == ("Dinosaur Planet", "Isle, of Léon")
+    parts = {
+        "combined_data_1.txt": b"1:\n7,3,2005-09-06\n2:\n7,4,2005-09-06\n",
+        "combined_data_2.txt": b"3:\n8,1,2005-09-06",
+    }
+    combined = load(zipped(tmp_path / "archive.zip", parts))
+    assert cells(combined.ratings) == {(7, 1): 3, (7, 2): 4, (8, 3): 1}
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("name", ["combined_data_1.txt", "anything.csv"])
 def test_netflix_in_one_file_whatever_its_name(tmp_path, name, end):

@@ -11,7 +11,7 @@ import re
 from gmc_core.errors import DataError
 from gmc_core.readers import delimited, matrix_market, netflix
 from gmc_core.readers.doubts import NO_RATINGS
-from gmc_core.readers.one_person import export_of
+from gmc_core.readers.one_person import kind_of
 from gmc_core.readers.source import Member, Source
 from gmc_core.readers.text import BOM
 
@@ -47,10 +47,11 @@ def refuse_companion(source: Source) -> None:
     held = [_holds(member) for member in members]
     if members and all(held):
         holds, ratings = next(entry for entry in held if entry)
-        what = "This file holds" if len(members) == 1 else "These files hold no ratings; the first:"
+        what = "This file holds" if len(members) == 1 else "None of the files here holds ratings;"
+        which = "" if len(members) == 1 else f"{members[0].name} has "
         raise DataError(
-            f"{what} {holds}, no ratings; give {ratings}, or the folder with both.",
-            path=members[0].label,
+            f"{what} {which}{holds}, no ratings; give {ratings}, or the folder with both.",
+            path=members[0].label if len(members) == 1 else source.path,
         )
     if len(members) == 1:
         refuse_one_person(members[0])
@@ -74,9 +75,9 @@ def _header(start: bytes) -> list[str]:
 
 def refuse_one_person(member: Member) -> None:
     """Raise for a list of one person's ratings, with the way to use it."""
-    export = export_of(member.head())
-    if export is not None:
-        raise DataError(ONE_PERSON.format(kind=export.title), path=member.label)
+    kind = kind_of(member.head())
+    if kind is not None:
+        raise DataError(ONE_PERSON.format(kind=kind), path=member.label)
 
 
 def refuse_ratings(member: Member) -> None:

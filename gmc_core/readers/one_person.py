@@ -52,6 +52,11 @@ TITLES = ("title", "name", "movie", "film", "item", "book", "joke")
 RATINGS = ("rating", "your rating", "my rating", "score", "stars", "grade")
 YEARS = ("year", "release year", "released")
 IDS = ("id", "item id", "itemid", "item_id", "movieid", "movie_id", "movie id")
+# What else stands in a person's own list; with any other column it may be many people's.
+OTHERS = frozenset(YEARS) | {
+    "date", "watched date", "date rated", "date added", "timestamp", "review", "comment", "notes",
+    "url", "uri", "link", "genre", "genres", "director", "directors", "author", "tags", "rewatch",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -82,13 +87,32 @@ class PersonList:
 
 def export_of(start: bytes) -> Export | None:
     """The service whose export begins with these bytes; None for any other file."""
+    names = _header(start, ",")
+    return next((export for export in EXPORTS if export.marks <= names), None)
+
+
+def kind_of(start: bytes) -> str | None:
+    """What a file is, in words, if its header says that one person has rated; else None."""
+    export = export_of(start)
+    if export is not None:
+        return export.title
+    for separator in (",", ";", "\t"):
+        names = _header(start, separator)
+        titles = names & set(TITLES)
+        if titles and names & set(RATINGS) and names - titles - set(RATINGS) <= OTHERS:
+            return "titles and ratings, no column of users"
+    return None
+
+
+def _header(start: bytes, separator: str) -> set[str]:
+    """The names in the first line of a file, in small letters."""
     first = start[:8192].removeprefix(BOM).lstrip().replace(b"\r", b"\n").split(b"\n")[0]
     try:
-        cells = next(csv.reader([first.decode("utf-8", errors="replace")]), [])
+        text = first.decode("utf-8", errors="replace")
+        cells = next(csv.reader([text], delimiter=separator), [])
     except csv.Error:
-        return None
-    names = {cell.strip().lower() for cell in cells}
-    return next((export for export in EXPORTS if export.marks <= names), None)
+        return set()
+    return {cell.strip().lower() for cell in cells}
 
 
 def read_person(path: str | os.PathLike[str]) -> PersonList:

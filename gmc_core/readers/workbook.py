@@ -90,7 +90,7 @@ def _guarded(path: object, action: Callable[..., Any], *arguments: Any, **more: 
 def _opened(data: bytes, path: object, check: Check) -> tuple[Any, Any]:
     """The workbook with its values, and where there are formulas a second time with those."""
     try:
-        from openpyxl import load_workbook  # type: ignore[import-untyped, unused-ignore]
+        from openpyxl import load_workbook
     except ImportError:
         raise DataError(
             "This is an Excel workbook; save it as CSV and give that file, or install the Python "

@@ -10,6 +10,7 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from explorer.components import escape, fact, guard
+from explorer.one_user import MAX_IN_URL
 from explorer.rating_rows import listed, take_away
 from gmc_core.errors import DataError
 from gmc_core.model import GaussianModel
@@ -80,10 +81,11 @@ def _fits(found: PersonList, scale: RatingScale) -> bool:
 def _scale(found: PersonList, key: str) -> RatingScale | None:
     """The scale of a list that does not tell it, as the visitor says; None until they have."""
     values = [entry.rating for entry in found.entries]
-    st.info(
-        "These ratings are on another scale than the model's. Say from where to where it goes.",
-        icon=":material/straighten:",
-    )
+    if f"{key}_said" not in st.session_state:
+        st.info(
+            "These ratings are on another scale than the model's. Say from where to where it goes.",
+            icon=":material/straighten:",
+        )
     left, right = st.columns(2)
     low = left.number_input(
         "Lowest possible rating", value=min(1.0, *values), key=f"{key}_low", format="%g"
@@ -104,18 +106,28 @@ def _report(done: Matched) -> None:
     summary = done.summary()
     show(escape(f"{summary[:1].upper()}{summary[1:]}."), icon=icon)
     fact(escape(f"{done.scaling[:1].upper()}{done.scaling[1:]}."))
+    if len(done.ratings) > MAX_IN_URL:
+        fact(
+            f"More than {MAX_IN_URL} ratings do not fit into the page's address: after a reload, "
+            "give the file again."
+        )
     if done.unmatched:
         st.markdown(f"**Not matched: {len(done.unmatched):,}**")
         st.dataframe(
             pd.DataFrame(
                 [
-                    (entry.title or entry.id, entry.year, f"{entry.rating:g}", reason, entry.line)
+                    (
+                        entry.title or entry.id,
+                        str(entry.year or ""),
+                        f"{entry.rating:g}",
+                        reason,
+                        entry.line,
+                    )
                     for entry, reason in done.unmatched
                 ],
                 columns=["Title", "Year", "Rating", "Why", "Line"],
             ),
             hide_index=True,
             height="content" if len(done.unmatched) <= 6 else 245,
-            column_config={"Year": st.column_config.NumberColumn(format="%d")},
             alt=f"The {len(done.unmatched)} titles of the file that the model does not know",
         )

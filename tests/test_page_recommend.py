@@ -11,7 +11,7 @@ import streamlit as st
 from computed_runs import computed, opened, small, texts
 from making import movielens_folder
 
-from explorer import one_user
+from explorer import one_user, ratings_file
 from explorer.figures.recommend import (
     KNOWN,
     contributions_figure,
@@ -143,6 +143,20 @@ def test_a_list_from_a_file_rates_once(ids, model):
         model.posterior([4, 9, 17], [2, 2, 5]), 10, min_ratings=at.number_input(key="least").value
     )
     assert list(shown(at)["Title"]) == [r.title for r in changed]
+
+
+def test_a_long_list_says_that_it_is_not_in_the_address(ids, model, monkeypatch):
+    monkeypatch.setattr(one_user, "MAX_IN_URL", 2)
+    monkeypatch.setattr(ratings_file, "MAX_IN_URL", 2)
+    at = opened(PAGE, run=ids["weak"])
+    at = give(
+        at,
+        "mine.csv",
+        "title,rating\n" + "".join(f'"{model.title(item)}",4\n' for item in (4, 9, 17)),
+    )
+    assert "from 3 rating" in texts(at)
+    assert "rated" not in at.query_params
+    assert any("after a reload, give the file again" in c.value for c in at.caption)
 
 
 def test_a_list_on_another_scale_asks_for_it(ids, model):

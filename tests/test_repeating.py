@@ -17,7 +17,7 @@ from explorer import sources
 from gmc_core.cli import arguments, main
 from gmc_core.experiment import ExperimentConfig
 from gmc_core.filters import Filter
-from gmc_core.provenance import ROLES, file_sha256
+from gmc_core.hashes import ROLES, file_sha256
 from gmc_core.settings import FitSettings
 from gmc_core.store import Run, Store
 from gmc_core.store.command import command

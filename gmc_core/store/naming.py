@@ -9,8 +9,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from gmc_core.filters import Filter
+from gmc_core.hashes import given_name
 from gmc_core.models import settings_for
-from gmc_core.provenance import given_name
 from gmc_core.ratings import RatingScale
 from gmc_core.settings import FitSettings
 

@@ -275,10 +275,8 @@ class Fit:
                 # Stopped while predicting: state and records must not part.
                 self._state, self.predictions = before
                 if isinstance(error, NumericalError):
-                    raise NumericalError(
-                        f"Predictions of iteration {step.state.iteration}: {error}",
-                        iteration=step.state.iteration,
-                    ) from error
+                    at = step.state.iteration
+                    raise error.during(f"Predictions of iteration {at}", at) from error
                 raise
             # The next iteration frees the old Σ and weights only if nobody else holds them.
             del before, step

@@ -10,7 +10,7 @@ import scipy.linalg
 
 from gmc_core.covariance import DenseCovariance
 from gmc_core.covariates import shifts
-from gmc_core.errors import NumericalError
+from gmc_core.errors import NotPositiveDefiniteError
 from gmc_core.estep import e_step, read_only, systems_of
 from gmc_core.gaussian import Gaussian
 from gmc_core.inverses import batches, invert, room_for
@@ -91,7 +91,7 @@ def explained(
     try:
         factor = scipy.linalg.cholesky(kernel, lower=True, overwrite_a=True)
     except np.linalg.LinAlgError:
-        raise NumericalError(
+        raise NotPositiveDefiniteError(
             "A signal's observations have a singular covariance under this model, so it has no "
             "standard deviations; fit with a larger ε."
         ) from None

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import scipy.linalg
 
 from gmc_core.attributes import UserGroups
-from gmc_core.errors import ConfigError, DataError, NumericalError
+from gmc_core.errors import ConfigError, DataError, NotPositiveDefiniteError
 from gmc_core.estep import predict_pairs
 from gmc_core.folding import fold_in
 from gmc_core.gaussian import Gaussian
@@ -274,7 +274,7 @@ class GaussianModel:
         try:
             factor = scipy.linalg.cholesky(kernel, lower=True)
         except np.linalg.LinAlgError:
-            raise NumericalError(
+            raise NotPositiveDefiniteError(
                 "These ratings have a singular covariance under this model; fit with a larger ε."
             ) from None
         mean = self._prior_mean(covariates)

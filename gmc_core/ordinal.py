@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import log_ndtr, ndtri
 
-from gmc_core.errors import ConfigError, NumericalError
+from gmc_core.errors import ConfigError, NotFiniteError
 
 Floats = npt.NDArray[np.float64]
 
@@ -136,7 +136,7 @@ class Opinions:
                 f = values[of] - noise * weights[of].astype(np.float64)
                 found[of] = truncated_mean(f, self._low[of], self._high[of], float(np.sqrt(noise)))
         if not np.isfinite(found).all():
-            raise NumericalError(
+            raise NotFiniteError(
                 "The opinions behind these ratings are not finite under this model; fit it again "
                 "with more noise."
             )

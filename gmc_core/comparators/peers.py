@@ -48,6 +48,8 @@ PEER_LABELS = {
 class PeerError(GmcError):
     """Another package failed, or its Python does not run."""
 
+    kind = "package"
+
 
 @dataclass(frozen=True)
 class PeerMethod:

@@ -68,18 +68,17 @@ class Words(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
-        if isinstance(node.func, ast.Attribute) and node.func.attr in READERS:
-            if any(map(self.is_message, (node.func.value, *node.args))):
-                self.found.append(node.lineno)
+        called = node.func
+        if isinstance(called, ast.Attribute) and called.attr in READERS:
+            self.found += [node.lineno] * any(map(self.is_message, (called.value, *node.args)))
         self.generic_visit(node)
 
     def is_message(self, node: ast.AST) -> bool:
         """Whether an expression is the text of an error, or made from it."""
         for part in ast.walk(node):
-            if isinstance(part, ast.Attribute) and part.attr == "message":
-                return True
             if isinstance(part, ast.Attribute) and part.attr in MESSAGES:
-                if isinstance(part.value, ast.Name) and part.value.id in self.errors:
+                of = part.value.id if isinstance(part.value, ast.Name) else ""
+                if part.attr == "message" or of in self.errors:
                     return True
             if isinstance(part, ast.Name) and part.id in self.words:
                 return True

@@ -256,8 +256,15 @@ def export_run(args: argparse.Namespace) -> None:
 
 def import_run(args: argparse.Namespace) -> None:
     """``runs import``"""
+    from gmc_core.store.seal import NOT_OURS
+
     with open_store() as store:
-        print(store.import_run(args.file).id)
+        run = store.import_run(args.file)
+        if not run.answers:
+            note(NOT_OURS)
+        if run.message:
+            note(run.message)
+        print(run.id)
 
 
 def cancel(args: argparse.Namespace) -> None:

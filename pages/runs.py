@@ -25,6 +25,7 @@ from explorer.units import bytes_text
 from explorer.watching import fingerprint, redraw_on_progress
 from gmc_core.store import Run
 from gmc_core.store.naming import data_name, distinct_names
+from gmc_core.store.seal import NOT_OURS
 
 QUANTITIES = {
     "nmae": "NMAE",
@@ -128,6 +129,8 @@ def one(run: Run) -> None:
         delete([run])
     if run.message:
         st.caption(escape(run.message))
+    if not run.answers:
+        st.caption(NOT_OURS)
     left, right = st.columns([1, 2], gap="small")
     words(left, "Name", run.id, run.label, store.rename, placeholder=run.title)
     words(right, "Note", run.id, run.note, store.annotate)

@@ -87,7 +87,8 @@ class Store(Submitting):
         with self.writing() as database:
             states = ", ".join(f"'{state}'" for state in RESUMABLE)
             changed = database.execute(
-                "UPDATE runs SET state = 'queued', cancel = 0, ended = NULL, message = '' "
+                "UPDATE runs SET state = 'queued', cancel = 0, ended = NULL, message = '', "
+                "error_kind = NULL, error_iteration = NULL "
                 f"WHERE (id = ? OR parent = ?) AND kind = 'run' AND state IN ({states})",
                 (id, id),
             ).rowcount

@@ -26,6 +26,7 @@ from explorer.watching import fingerprint, redraw_on_progress
 from gmc_core.store import Run
 from gmc_core.store.naming import data_name, distinct_names
 from gmc_core.store.seal import NOT_OURS
+from gmc_core.store.transfer import import_run
 
 QUANTITIES = {
     "nmae": "NMAE",
@@ -228,7 +229,7 @@ def take_in() -> None:
             with TemporaryDirectory(prefix="gmc-import-") as folder:
                 path = Path(folder) / f"run{Path(file.name).suffix.lower()}"
                 path.write_bytes(file.getbuffer())
-                run = context.store().import_run(path)
+                run = import_run(context.store(), path)
             st.toast(f"Imported {escape(run.title)}.")
             st.rerun()
 

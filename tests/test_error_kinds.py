@@ -18,6 +18,7 @@ from gmc_core.experiment import ExperimentConfig
 from gmc_core.filters import Filter
 from gmc_core.settings import FitSettings
 from gmc_core.store import Store, schema
+from gmc_core.store.transfer import export, import_run
 from gmc_core.worker import work
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -185,11 +186,11 @@ def test_a_breakdown_gives_its_kind_from_the_worker_to_the_page(broken, tmp_path
     measured = _measured(store, run, run.data_sha256)
     assert measured.broke_down
     assert measured.error_iteration == run.error_iteration
-    store.export(run.id, tmp_path / "run.zip")
-    store.export(run.id, tmp_path / "run.html")
+    export(store, run.id, tmp_path / "run.zip")
+    export(store, run.id, tmp_path / "run.html")
     kind = f"not-positive-definite, iteration {run.error_iteration}"
     assert kind in (tmp_path / "run.html").read_text()
-    taken = Store(tmp_path / "other").import_run(tmp_path / "run.zip")
+    taken = import_run(Store(tmp_path / "other"), tmp_path / "run.zip")
     assert (taken.error_kind, taken.error_iteration) == (run.error_kind, run.error_iteration)
     at = opened("fit", run=run.id)
     assert "it would break down again" in at.error[0].value

@@ -17,7 +17,7 @@ from gmc_core.claims.check import runs_of
 from gmc_core.experiment import ExperimentConfig
 from gmc_core.store import Run, Store
 from gmc_core.store.submitting import key_of, source_of
-from gmc_core.store.transfer import content_of
+from gmc_core.store.transfer import content_of, export, import_run
 from gmc_core.sweeps import SweepConfig, submit_sweep
 from gmc_core.worker import work
 
@@ -39,7 +39,7 @@ def run(store: Store) -> Run:
 
 @pytest.fixture
 def exported(store: Store, run: Run, tmp_path: Path) -> Path:
-    return store.export(run.id, tmp_path / "run.zip")
+    return export(store, run.id, tmp_path / "run.zip")
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def answers(store: Store, config: Any, data: dict[str, Any] | None) -> bool:
 def test_the_stores_own_run_comes_back_and_answers(
     exported: Path, again: Store, store: Store, run: Run
 ) -> None:
-    taken = again.import_run(exported)
+    taken = import_run(again, exported)
     assert taken.answers
     assert taken.key == run.key
     assert figures(again, taken.id) == figures(store, run.id)
@@ -91,7 +91,7 @@ def test_the_stores_own_run_comes_back_and_answers(
 def test_the_json_of_the_stores_own_run_answers_without_a_model(
     again: Store, store: Store, run: Run, tmp_path: Path
 ) -> None:
-    taken = again.import_run(store.export(run.id, tmp_path / "run.json"))
+    taken = import_run(again, export(store, run.id, tmp_path / "run.json"))
     assert taken.answers
     assert not taken.keeps_model
 
@@ -100,7 +100,7 @@ def test_another_stores_run_is_shown_and_computed_anew(
     exported: Path, run: Run, tmp_path: Path
 ) -> None:
     other = Store(tmp_path / "other")
-    taken = other.import_run(exported)
+    taken = import_run(other, exported)
     assert taken.state == "finished"
     assert taken.summary == run.summary
     assert not taken.answers
@@ -111,8 +111,8 @@ def test_another_stores_run_is_shown_and_computed_anew(
     assert other.run(new.id).answers
     assert other.submit(run.config).id == new.id
     # Exported from there and taken in there again, it is still not that store's own.
-    other.export(taken.id, tmp_path / "twice.zip")
-    assert not other.import_run(tmp_path / "twice.zip").answers
+    export(other, taken.id, tmp_path / "twice.zip")
+    assert not import_run(other, tmp_path / "twice.zip").answers
 
 
 def change_epsilon(told: dict[str, Any]) -> None:
@@ -153,7 +153,7 @@ def drop_seal(told: dict[str, Any]) -> None:
 def test_an_edited_run_answers_for_nothing(
     exported: Path, again: Store, run: Run, edit: Callable[[dict[str, Any]], None]
 ) -> None:
-    taken = again.import_run(edited(exported, edit))
+    taken = import_run(again, edited(exported, edit))
     assert not taken.answers
     # Its key is that of what it now says, not the one it was handed in with.
     assert taken.key == key_of(taken.config, taken.data)
@@ -168,7 +168,7 @@ def test_a_key_is_never_copied(exported: Path, again: Store, run: Run) -> None:
     def edit(told: dict[str, Any]) -> None:
         told["run"]["key"] = wanted
 
-    taken = again.import_run(edited(exported, edit))
+    taken = import_run(again, edited(exported, edit))
     assert taken.key == run.key
     assert not taken.answers
 
@@ -180,16 +180,16 @@ def test_edited_predictions_and_files_break_the_seal(
     assert held_out is not None
     np.savez(tmp_path / "x.npz", **{**vars(held_out), "predictions": held_out.actual})
     files = {"held-out-0": (tmp_path / "x.npz").read_bytes()}
-    taken = again.import_run(edited(exported, lambda told: None, **files))
+    taken = import_run(again, edited(exported, lambda told: None, **files))
     assert not taken.answers
     assert "Do not rely on these figures" in taken.message
     assert "repetition 1" in taken.message
 
 
 def test_figures_that_are_not_of_their_predictions_are_told(exported: Path, again: Store) -> None:
-    told = again.import_run(edited(exported, change_figures)).message
+    told = import_run(again, edited(exported, change_figures)).message
     assert "the NMAE of the result is given as 0.1000" in told
-    assert again.import_run(exported).message == ""
+    assert import_run(again, exported).message == ""
 
 
 @pytest.mark.parametrize("version", [None, 0, 10**6])
@@ -203,9 +203,9 @@ def test_a_run_of_another_version_of_the_model_does_not_answer(
         run = store.submit(small(iterations=2))
         work(store, idle_seconds=0, polite=False)
         run = store.run(run.id)
-        store.export(run.id, tmp_path / "run.zip")
+        export(store, run.id, tmp_path / "run.zip")
     store.delete(run.id)
-    taken = store.import_run(tmp_path / "run.zip")
+    taken = import_run(store, tmp_path / "run.zip")
     assert taken.answers == (version is None)
     assert (taken.key == run.key) == (version is None)
     assert answers(store, run.config, run.data) == (version is None)
@@ -220,7 +220,7 @@ def test_an_archive_without_a_key_does_not_answer(exported: Path, again: Store) 
     def edit(told: dict[str, Any]) -> None:
         told["run"]["key"] = None
 
-    assert not again.import_run(edited(exported, edit)).answers
+    assert not import_run(again, edited(exported, edit)).answers
 
 
 def test_an_unfinished_run_of_other_settings_begins_anew(
@@ -234,9 +234,9 @@ def test_an_unfinished_run_of_other_settings_begins_anew(
         stop(told)
         change_epsilon(told)
 
-    kept = again.import_run(edited(exported, stop))
+    kept = import_run(again, edited(exported, stop))
     assert again.held_out(kept.id, 0) is not None
-    taken = again.import_run(edited(exported, stop_and_change))
+    taken = import_run(again, edited(exported, stop_and_change))
     assert again.held_out(taken.id, 0) is None
     again.resume(taken.id)
     work(again, idle_seconds=0, polite=False)
@@ -250,15 +250,15 @@ def test_an_unfinished_run_of_other_settings_begins_anew(
 def test_a_sweeps_fits_are_judged_one_by_one(again: Store, tmp_path: Path) -> None:
     sweep = submit_sweep(again, SweepConfig(small(), (0.1,), (1,), (0, 1)))
     work(again, idle_seconds=0, polite=False)
-    again.export(sweep.id, tmp_path / "sweep.zip")
+    export(again, sweep.id, tmp_path / "sweep.zip")
     again.delete(sweep.id)
-    taken = again.import_run(tmp_path / "sweep.zip")
+    taken = import_run(again, tmp_path / "sweep.zip")
     assert [child.answers for child in again.runs(parent=taken.id)] == [True, True]
 
     def edit(told: dict[str, Any]) -> None:
         told["children"][0]["summary"]["nmae"] = 0.1
 
-    other = again.import_run(edited(tmp_path / "sweep.zip", edit))
+    other = import_run(again, edited(tmp_path / "sweep.zip", edit))
     assert [child.answers for child in again.runs(parent=other.id)] == [False, False]
 
 
@@ -270,7 +270,7 @@ def test_claims_rest_on_no_imported_run(exported: Path, run: Run, tmp_path: Path
             return {"paper": run.config}
 
     other = Store(tmp_path / "claims")
-    taken = other.import_run(exported)
+    taken = import_run(other, exported)
     assert taken.key == key_of(run.config, run.data)
     assert runs_of(other, About()) == {}  # type: ignore[arg-type]
 
@@ -280,6 +280,6 @@ def test_the_secret_of_the_seal_is_in_no_export(
 ) -> None:
     secret = store.rows("SELECT value FROM settings WHERE name = 'seal'")[0]["value"]
     for name in ("run.json", "run.html", "run.csv"):
-        assert secret.encode() not in store.export(run.id, tmp_path / name).read_bytes()
+        assert secret.encode() not in export(store, run.id, tmp_path / name).read_bytes()
     assert secret.encode() not in exported.read_bytes()
     assert "seal" not in content_of(store, run)

@@ -249,17 +249,20 @@ def compare(args: argparse.Namespace) -> None:
 
 def export_run(args: argparse.Namespace) -> None:
     """``runs export``"""
+    from gmc_core.store import transfer
+
     with open_store() as store:
-        path = store.export(store.find(args.id).id, args.file, args.format)
+        path = transfer.export(store, store.find(args.id).id, args.file, args.format)
         note(f"written to {path}")
 
 
 def import_run(args: argparse.Namespace) -> None:
     """``runs import``"""
+    from gmc_core.store import transfer
     from gmc_core.store.seal import NOT_OURS
 
     with open_store() as store:
-        run = store.import_run(args.file)
+        run = transfer.import_run(store, args.file)
         if not run.answers:
             note(NOT_OURS)
         if run.message:

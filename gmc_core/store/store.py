@@ -6,7 +6,6 @@ number of processes and threads may use it at once.
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from contextlib import suppress
@@ -154,20 +153,6 @@ class Store(Submitting):
     def disk_usage(self) -> int:
         """Bytes of the whole store."""
         return disk_bytes(self.path)
-
-    # Taking out and in ----------------------------------------------------------
-
-    def export(self, id: str, path: str | os.PathLike[str], format: str | None = None) -> Path:
-        """Write a run to a file; see :func:`gmc_core.store.transfer.export`."""
-        from gmc_core.store.transfer import export
-
-        return export(self, id, Path(path), format)
-
-    def import_run(self, path: str | os.PathLike[str]) -> Run:
-        """Take in a run that was exported as zip (or json: without its files)."""
-        from gmc_core.store.transfer import import_run
-
-        return import_run(self, Path(path))
 
     def command(self, id: str) -> str:
         """The shell command that repeats this run."""

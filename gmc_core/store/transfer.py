@@ -66,7 +66,7 @@ _KEPT = re.compile(r"model\.npz|state\.npz|picture-\d{1,9}-\d{1,9}\.npz|held-out
 _GOES_ON = re.compile(r"state\.npz|held-out-\d+\.npz")
 
 
-def export(store: Store, id: str, path: Path, format: str | None = None) -> Path:
+def export(store: Store, id: str, path: str | os.PathLike[str], format: str | None = None) -> Path:
     """Write a run to a file; returns its path.
 
     format : one of ``FORMATS``; default from the file's name (".npz" is the model).
@@ -76,6 +76,7 @@ def export(store: Store, id: str, path: Path, format: str | None = None) -> Path
     StoreError
         If there is nothing to export in this format, or the file cannot be written.
     """
+    path = Path(path)
     format = format or {".npz": "model"}.get(path.suffix, path.suffix.lstrip("."))
     run = store.run(id)
     folder = path.absolute().parent
@@ -155,7 +156,7 @@ def _wanted(name: str) -> bool:
     return _KEPT.fullmatch(name) is not None and name.isascii()
 
 
-def import_run(store: Store, path: Path) -> Run:
+def import_run(store: Store, path: str | os.PathLike[str]) -> Run:
     """Take in an exported zip, or a json without the files; returns the new run.
 
     The run gets a new id. One that had not ended becomes interrupted. See the module for what
@@ -166,6 +167,7 @@ def import_run(store: Store, path: Path) -> Run:
     StoreError
         If the file is damaged or no exported run.
     """
+    path = Path(path)
     try:
         if not zipfile.is_zipfile(path):
             if path.stat().st_size > MAX_JSON_BYTES:

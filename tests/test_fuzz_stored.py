@@ -28,7 +28,7 @@ from gmc_core.settings import FitSettings
 from gmc_core.splits import no_split
 from gmc_core.store import Run, Store, artifacts
 from gmc_core.store.places import write_atomically
-from gmc_core.store.transfer import FORMATS, export
+from gmc_core.store.transfer import FORMATS, export, import_run
 
 
 @pytest.fixture(scope="module")

@@ -164,7 +164,7 @@ def _own() -> str:
         st.success(f"Selected: {escape(sources.title(current))}", icon=":material/check:")
     left, right = st.columns(2, gap="medium")
     upload = left.file_uploader(
-        f"Upload a zip, csv, dat or text file (at most {sources.UPLOAD_LIMIT_MB} MB)",
+        f"Upload a zip, csv, xlsx, json or text file (at most {sources.UPLOAD_LIMIT_MB} MB)",
         max_upload_size=sources.UPLOAD_LIMIT_MB,
         key="data_upload",
         help="It is kept in this program's own folder on this machine, so that reloading works.",
@@ -174,8 +174,8 @@ def _own() -> str:
         placeholder="~/data/ml-1m.zip",
         key="data_path",
         persist_state="session",
-        help="A folder or zip of MovieLens, EachMovie or Jester, or any table with a user, an "
-        "item and a rating per row. The file stays where it is; there is no size limit.",
+        help="A folder or zip of MovieLens, EachMovie, Netflix or Jester, or any table with a "
+        "user, an item and a rating per row. The file stays where it is; there is no size limit.",
     )
     with right:
         fact("Known layouts are recognised; for other tables you choose the columns next.")

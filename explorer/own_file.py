@@ -35,6 +35,9 @@ FORMAT_NAMES = {
     "movielens-100k": "MovieLens 100K (u.data)",
     "movielens-csv": "MovieLens with ratings.csv",
     "eachmovie": "EachMovie",
+    "netflix": "the Netflix Prize (a movie's line, its ratings below)",
+    "matrix-market": "a Matrix Market file: rows are users, columns items",
+    "jester-dat": "Jester 2 or 3 (jester_ratings.dat)",
     "jester": "Jester",
     "delimited": "a text table",
 }

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from gmc_core.errors import ConfigError, DataError, brief
 from gmc_core.ratings import frozen
+from gmc_core.readers.companions import refuse_ratings
 from gmc_core.readers.dialect import column_names, find_dialect, is_unnamed
 from gmc_core.readers.doubts import ruined_ids, ruined_note
 from gmc_core.readers.numbers import NumberForm, find_form, parse_number, possible_forms
@@ -111,6 +112,7 @@ def read_table(path: str | os.PathLike[str], options: TableOptions | None = None
     member = source.single or (source.members[0] if len(source.members) == 1 else None)
     if member is None:
         raise DataError("Give the path of the table's own file.", path=path)
+    refuse_ratings(member)
     data, encoding = to_utf8(member.read(), member.label, options.encoding)
     dialect = find_dialect(
         data,

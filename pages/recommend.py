@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from explorer import covariance_data, link_state, recommend_views, recommend_who
+from explorer import covariance_data, link_state, ratings_file, recommend_views, recommend_who
 from explorer.chosen_run import choose_run_and_view, model_or_wait, rows_only
 from explorer.components import guard, page_header
 from explorer.figures.recommend import select
@@ -39,6 +39,7 @@ def yourself(run: Run, model: GaussianModel) -> None:
     left, right = st.columns([3, 5], gap="medium")
     with left:
         name = recommend_who.own_ratings(run, model)
+        ratings_file.upload(name, model)
         ratings = rated(name)
         known = recommend_who.about_you(model)
         posterior = fold_in(run, model, ratings, known)

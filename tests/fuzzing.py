@@ -13,7 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from reader_files import EACHMOVIE, JESTER, ML1M, ML10M, ML100K, ML_CSV
+from reader_files import (
+    EACHMOVIE,
+    JESTER,
+    JESTER_DAT,
+    MATRIX_MARKET,
+    ML1M,
+    ML10M,
+    ML100K,
+    ML_CSV,
+    NETFLIX,
+)
 
 from gmc_core.errors import GmcError
 from gmc_core.readers import Loaded
@@ -24,6 +34,8 @@ TABLE = (
 ).encode()
 PLAIN = b"1,10,5\n1,20,3\n2,10,4\n3,30,1\n3,10,2\n"
 BLANKS = b"7 1000000000000000000 2.5\n8   12 3\n\n7 12 4\n"
+RECORDS = b"""[{"user": "ann", "item": "007", "rating": 4.5, "text": "a, \\"b\\""},
+{"user": "bob", "item": "7", "rating": 3}, {"user": "ann", "item": "8", "rating": 1.5}]"""
 # name of the ratings file → the files of a folder that load as they are
 SETS: dict[str, dict[str, bytes]] = {
     "ml1m": ML1M,
@@ -32,6 +44,10 @@ SETS: dict[str, dict[str, bytes]] = {
     "csv": ML_CSV,
     "eachmovie": EACHMOVIE,
     "jester": {"jester-data-1.csv": JESTER},
+    "netflix": NETFLIX,
+    "mtx": {"ratings.mtx": MATRIX_MARKET},
+    "jester2": {"jester_ratings.dat": JESTER_DAT},
+    "json": {"mine.json": RECORDS},
     "table": {"mine.csv": TABLE},
     "plain": {"plain.txt": PLAIN},
     "blanks": {"blanks.dat": BLANKS},

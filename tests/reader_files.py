@@ -45,6 +45,18 @@ EACHMOVIE = {
     "person.txt": b"1\t34\tM\t02139\n2\t\tF\t\n",
 }
 JESTER = b"3,-7.82,99,8.79,99,-9.66\n5,4.08,-0.29,6.36,4.37,-2.38\n1,99,99,99,99,10\n"
+JESTER_DAT = b"1\t\t5\t\t0.219\n1\t\t7\t\t-9.281\n2\t\t5\t\t99\n22\t\t7\t\t10.00\n"
+NETFLIX = {
+    "mv_0000001.txt": b"1:\n1488844,3,2005-09-06\n822109,5,2005-05-13\n",
+    "mv_0000002.txt": b"2:\n822109,2,2005-05-14\n822109,4,2004-05-14\n",
+    # A title may hold a comma and is Latin-1; a year may be missing.
+    "movie_titles.txt": b"1,2003,Dinosaur Planet\n2,NULL,Isle, of L\xe9on\n3,1999,Unrated\n",
+    "probe.txt": b"1:\n1488844\n822109\n",
+}
+MATRIX_MARKET = (
+    b"%%MatrixMarket matrix coordinate real general\n% users by movies\n3 4 4\n"
+    b"1 1 4\n1 4 3.5\n2  1 1\n3 2 5e0\n"
+)
 
 
 def folder(path: Path, files: dict[str, bytes]) -> Path:

@@ -11,8 +11,8 @@ from making import movielens_folder
 from test_cli_fit import refused, run, write_ratings
 
 from gmc_core.cli import main, reproduce
-from gmc_core.cli.lookup import find_title
 from gmc_core.errors import UnknownIdError
+from gmc_core.lookup import find_title
 from gmc_core.metrics import score
 from gmc_core.model_file import load_model
 from gmc_core.published import MOVIELENS_1M
@@ -230,10 +230,38 @@ def test_recommend_ambiguous_title_lists_choices(capsys, model):
         (["--user", "2", "--group", "gender F"], "--group describes a new user"),
         (["--rate", "id:1=4", "--group", "gender F"], "knows of no groups"),
         ([], "Give --user, or"),
+        (["--user", "2", "--ratings-file", "none.csv"], "leave out it or --user"),
+        (["--rate", "id:1=4", "--file-scale", "1,10"], "--file-scale is for --ratings-file"),
+        (["--ratings-file", "none.csv"], "no such file"),
     ],
 )
 def test_recommend_errors(capsys, model, argv, part):
     assert part in refused(capsys, "recommend", "--model", model, *argv)
+
+
+def test_recommend_from_a_list_in_a_file(capsys, tmp_path, model):
+    path = tmp_path / "mine.csv"
+    path.write_text("Title,Year,Rating\nThe Matrix,1999,10\nPulp Fiction,1994,8\nNowhere,1950,1\n")
+    argv = ["recommend", "--model", model, "--ratings-file", path, "--top", "3"]
+    assert "--file-scale" in refused(capsys, *argv)  # 10 is none of the sample's ratings
+    code, out, err = run(capsys, *argv, "--file-scale", "1,10", "--json", "-")
+    assert code == 0
+    assert "3 ratings: 2 matched to titles of the model, 1 not" in err
+    assert "not matched, line 4: Nowhere (1950): no such title" in err
+    result = json.loads(out)
+    assert result["ratings_file"]["matched"] == 2
+    assert [entry["line"] for entry in result["ratings_file"]["unmatched"]] == [4]
+    # From 1..10 to half stars: 10 is 5, and 8 is .5 + 7/9 · 4.5 = 4.
+    given = ["--rate", "title:the matrix=5", "--rate", "title:pulp fiction=4"]
+    rated = json.loads(run(capsys, *argv[:3], *given, "--top", "3", "--json", "-")[1])
+    assert result["ratings"] == rated["ratings"]
+    assert result["recommendations"] == rated["recommendations"]
+    # What --rate says counts before the list.
+    more = run(capsys, *argv, "--file-scale", "1,10", "--rate", "title:the matrix=1", "--json", "-")
+    both = {rating["title"]: rating["rating"] for rating in json.loads(more[1])["ratings"]}
+    assert both["Matrix, The (1999)"] == 1
+    path.write_text("Title,Rating\nNowhere,3\nNobody,4\n")
+    assert "None of its titles" in refused(capsys, *argv)
 
 
 def test_recommend_to_somebody_of_a_group(capsys, tmp_path):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
+import openpyxl
 import plotly.graph_objects as go
 import pytest
 import streamlit as st
@@ -226,6 +228,22 @@ def test_an_upload_is_mapped_read_and_survives_a_reload(tmp_path):
     again = opened(data=at.query_params["data"])
     assert numbers(again)["Users"] == "30"
     assert list((tmp_path / "home" / "uploads").glob("*/my file.csv"))
+
+
+def test_a_workbook_is_read_like_its_text():
+    book = openpyxl.Workbook()
+    for line in GOOD.splitlines():
+        book.active.append([int(c) if c.isdigit() else c for c in line.split(",")])
+    file = io.BytesIO()
+    book.save(file)
+    at = own()
+    at.file_uploader[0].set_value(("mine.xlsx", file.getvalue(), "")).run()
+    assert not at.exception
+    shown = next(table.value for table in at.dataframe if len(table.value.columns) == 3)
+    assert list(shown.columns) == ["who  →  user", "what  →  item", "stars  →  rating"]
+    at.button(key="data_use_own").click().run()
+    assert not at.error
+    assert numbers(at)["Ratings"] == "750"
 
 
 def test_columns_can_be_assigned_by_hand():

@@ -114,6 +114,76 @@ def test_nobody_gets_the_average_users_list(ids, model):
     assert "Rate next" in texts(at)
 
 
+def give(at, name, text):
+    """Upload a list of ratings."""
+    return at.file_uploader[0].set_value((name, text.encode(), "text/csv")).run()
+
+
+def test_a_list_from_a_file_rates_once(ids, model):
+    at = opened(PAGE, run=ids["weak"])
+    text = "title,rating\n" + "".join(
+        f'"{model.title(item)}",{value}\n' for item, value in ((4, 5), (9, 2), (17, 5))
+    )
+    at = give(at, "mine.csv", text + "Nowhere <b>,4\n")
+    assert not at.exception
+    assert [error.value for error in at.error] == []
+    assert "4 ratings: 3 matched to titles of the model, 1 not" in at.success[0].value
+    left = next(frame.value for frame in at.dataframe if "Why" in frame.value.columns)
+    assert left.values.tolist()[0][0] == "Nowhere <b>"
+    assert (left["Why"].item(), left["Line"].item()) == ("no such title", 5)
+    expected = model.recommend(
+        model.posterior([4, 9, 17], [5, 2, 5]), 10, min_ratings=at.number_input(key="least").value
+    )
+    assert list(shown(at)["Title"]) == [r.title for r in expected]
+    assert "rated" in at.query_params
+    # The list is the visitor's from then on: a change stays, whatever the file says.
+    at = rate(at, model.title(4), "★★ 2")
+    assert "from 3 rating" in texts(at)
+    changed = model.recommend(
+        model.posterior([4, 9, 17], [2, 2, 5]), 10, min_ratings=at.number_input(key="least").value
+    )
+    assert list(shown(at)["Title"]) == [r.title for r in changed]
+
+
+def test_a_list_on_another_scale_asks_for_it(ids, model):
+    at = opened(PAGE, run=ids["weak"])
+    at = give(at, "mine.csv", f'title,rating\n"{model.title(4)}",90\n"{model.title(9)}",10\n')
+    assert not at.exception
+    assert [error.value for error in at.error] == []
+    assert "on another scale" in at.info[0].value
+    assert "average user" in texts(at)  # nothing is rated yet
+    numbers = {box.label: box for box in at.number_input}
+    numbers["Lowest possible rating"].set_value(0.0)
+    numbers["Highest possible rating"].set_value(100.0)
+    at = next(b for b in at.button if b.label == "Use this scale").click().run()
+    assert not at.exception
+    assert [error.value for error in at.error] == []
+    assert any("from 0..100 to the model's 0.5..5, end to end" in c.value for c in at.caption)
+    # 90 of 100 is 4.55 on the model's half stars, and 10 is .95.
+    expected = model.recommend(
+        model.posterior([4, 9], [4.5, 1]), 10, min_ratings=at.number_input(key="least").value
+    )
+    assert list(shown(at)["Title"]) == [r.title for r in expected]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "empty"),
+        ("who,what\n1,2\n", "column 'title'"),
+        ("title,rating\nHeat,4\nUp,good\n", "mine.csv, line 3: The rating is no number"),
+        ("title,rating\nNowhere at all,4\nUp there,3\n", "0 matched"),
+    ],
+)
+def test_lists_that_do_not_help_are_answered_with_a_sentence(ids, text, words):
+    at = give(opened(PAGE, run=ids["weak"]), "mine.csv", text)
+    assert not at.exception
+    said = [element.value for element in (*at.error, *at.warning)]
+    assert any(words in one.replace("\\", "") for one in said)
+    assert not any("gmc-list" in one for one in said)  # of the folder that is gone
+    assert "average user" in texts(at)
+
+
 def test_five_ratings_fold_in_one_by_one(ids, model):
     at = opened(PAGE, run=ids["weak"])
     before = shown(at)

@@ -12,10 +12,13 @@ import pytest
 from reader_files import (
     EACHMOVIE,
     JESTER,
+    JESTER_DAT,
+    MATRIX_MARKET,
     ML1M,
     ML10M,
     ML100K,
     ML_CSV,
+    NETFLIX,
     cells,
     folder,
     real_data,
@@ -32,6 +35,9 @@ ALL = {
     "movielens-100k": ML100K,
     "movielens-csv": ML_CSV,
     "eachmovie": EACHMOVIE,
+    "netflix": NETFLIX,
+    "matrix-market": {"ratings.mtx": MATRIX_MARKET},
+    "jester-dat": {"jester_ratings.dat": JESTER_DAT},
 }
 
 
@@ -198,6 +204,93 @@ def test_jester_decimal_comma_and_bad_values(tmp_path):
     bad = JESTER.replace(b"-0.29", b"")
     with pytest.raises(DataError, match=r"line 2.*joke 2.*blank"):
         load(text_file(tmp_path, bad, "c.csv"), format="jester")
+
+
+def test_netflix(tmp_path):
+    loaded = load(folder(tmp_path / "training_set", NETFLIX))
+    ratings, report = loaded.ratings, loaded.report
+    # The later of two dates counts, wherever it stands.
+    assert cells(ratings) == {(1488844, 1): 3, (822109, 1): 5, (822109, 2): 2}
+    assert report.duplicates == 1 and report.rows_read == 4 and report.blank_lines == 0
+    assert ratings.scale == RatingScale(1, 5, 1)
+    assert ratings.item_info.titles == ("Dinosaur Planet", "Isle, of Léon")
+    assert ratings.item_info.years[0] == 2003 and np.isnan(ratings.item_info.years[1])
+
+
+def test_netflix_in_a_zip(tmp_path):
+    plain = load(folder(tmp_path / "training_set", NETFLIX))
+    packed = load(zipped(tmp_path / "nf_prize.zip", NETFLIX, "download/training_set/"))
+    assert packed.report.format == "netflix"
+    assert cells(packed.ratings) == cells(plain.ratings) == {
+        (1488844, 1): 3, (822109, 1): 5, (822109, 2): 2,
+    }  # fmt: skip
+    assert packed.ratings.item_info.titles == ("Dinosaur Planet", "Isle, of Léon")
+    parts = {
+        "combined_data_1.txt": b"1:\n7,3,2005-09-06\n2:\n7,4,2005-09-06\n",
+        "combined_data_2.txt": b"3:\n8,1,2005-09-06",
+    }
+    combined = load(zipped(tmp_path / "archive.zip", parts))
+    assert cells(combined.ratings) == {(7, 1): 3, (7, 2): 4, (8, 3): 1}
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("name", ["combined_data_1.txt", "anything.csv"])
+def test_netflix_in_one_file_whatever_its_name(tmp_path, name, end):
+    rows = ["1:", "7,3,2005-09-06", "", "8,5,2005-05-13", "12:", "7,1,2005-09-07", "3:"]
+    loaded = load(text_file(tmp_path, end.join(rows), name))
+    assert loaded.report.format == "netflix"
+    assert cells(loaded.ratings) == {(7, 1): 3, (8, 1): 5, (7, 12): 1}
+    assert loaded.report.blank_lines == 1
+
+
+def test_netflix_errors_name_file_and_line(tmp_path):
+    files = NETFLIX | {"mv_0000002.txt": b"2:\n822109,2,2005-05-14\n\n5,6,2005-05-14\n"}
+    with pytest.raises(DataError, match=r"mv_0000002\.txt, line 4.*scale 1\.\.5.*'6'"):
+        load(folder(tmp_path / "set", files))
+    with pytest.raises(DataError, match=r"line 2.*users without ratings.*combined_data"):
+        load(text_file(tmp_path, NETFLIX["probe.txt"], "probe.txt"))
+    with pytest.raises(DataError, match=r"line 2.*movie's number"):
+        load(text_file(tmp_path, b"\n5,3,2005-09-06\n1:\n", "mv_1.txt"), format="netflix")
+    with pytest.raises(DataError, match=r"movie_titles\.txt, line 2.*id,year,title"):
+        load(folder(tmp_path / "t", NETFLIX | {"movie_titles.txt": b"1,2003,A\n2;2004;B\n"}))
+
+
+def test_matrix_market(tmp_path):
+    loaded = load(text_file(tmp_path, MATRIX_MARKET, "anything.txt"))
+    assert loaded.report.format == "matrix-market"
+    assert cells(loaded.ratings) == {(1, 1): 4, (1, 4): 3.5, (2, 1): 1, (3, 2): 5}
+    assert loaded.report.blank_lines == 0
+    assert "rows are taken as users" in str(loaded.report)
+    integers = MATRIX_MARKET.replace(b"real", b"integer").replace(b"3.5", b"3")
+    assert load(text_file(tmp_path, integers, "b.mtx")).ratings.scale == RatingScale(1, 5, 1)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (b"real", b"pattern", r"line 1.*without ratings"),
+        (b"real", b"complex", r"line 1.*complex numbers"),
+        (b"coordinate", b"array", r"line 1.*dense"),
+        (b"general", b"symmetric", r"line 1.*real general.*symmetric"),
+        (b"3 4 4", b"3 4 5", r"line 3.*5 entries and has 4"),
+        (b"3 4 4", b"3 4", r"line 3.*rows, columns"),
+        (b"1 4 3.5", b"1 5 3.5", r"line 5.*item id must lie in 1\.\.4.*'5'"),
+        (b"1 4 3.5", b"0 4 3.5", r"line 5.*user id must lie in 1\.\.3.*'0'"),
+        (b"1 4 3.5", b"1 4 nan", r"line 5.*not a finite number"),
+    ],
+)
+def test_what_a_matrix_cannot_be(tmp_path, old, new, said):
+    with pytest.raises(DataError, match=said):
+        load(text_file(tmp_path, MATRIX_MARKET.replace(old, new), "a.mtx"))
+
+
+def test_jester_with_two_tabs(tmp_path):
+    loaded = load(text_file(tmp_path, JESTER_DAT, "jester_ratings.dat"))
+    assert cells(loaded.ratings) == {(1, 5): 0.219, (1, 7): -9.281, (22, 7): 10}
+    assert loaded.ratings.scale == RatingScale(-10, 10, None)
+    assert loaded.report.dropped == (("jokes that were not rated (99)", 1),)
+    with pytest.raises(DataError, match=r"line 5.*-10\.\.10.*'11'"):
+        load(text_file(tmp_path, JESTER_DAT + b"23\t\t7\t\t11\n", "jester_ratings.dat"))
 
 
 def test_copies_without_times_use_the_position(tmp_path):

@@ -11,7 +11,8 @@ from gmc_core.errors import ConfigError
 # Written out, since importing them from where they are used would load NumPy for
 # every help text; a test compares them.
 FORMATS = (
-    "movielens-dat", "movielens-100k", "movielens-csv", "eachmovie", "jester", "delimited",
+    "movielens-dat", "movielens-100k", "movielens-csv", "eachmovie", "netflix", "matrix-market",
+    "jester-dat", "jester", "delimited",
 )  # fmt: skip
 POLICIES = ("last", "first", "mean", "error")
 SEPARATORS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}

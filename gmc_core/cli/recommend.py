@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from gmc_core.cli.list_file import add_file_arguments, matched_file
 from gmc_core.cli.output import check_output, note, table, write_json
 from gmc_core.cli.parser import add_command
 from gmc_core.cli.values import whole
@@ -12,12 +13,14 @@ from gmc_core.errors import ConfigError
 
 if TYPE_CHECKING:
     from gmc_core.model import GaussianModel, Posterior, Recommendation
+    from gmc_core.person_ratings import Matched
 
 EXAMPLES = """\
   gmc recommend --model ml-1m.npz --user 42 --top 5
   gmc recommend --model ml-1m.npz --rate "title:Toy Story=5" --rate "id:6=2" --explain
   gmc recommend --model ml-1m.npz --rate "title:Heat (1995)=4" --min-ratings 50
   gmc recommend --model ml-1m.npz --rate "title:Heat (1995)=4" --group "gender F"
+  gmc recommend --model ml-1m.npz --ratings-file my-letterboxd-ratings.csv
 """
 SHARES = 3
 
@@ -42,6 +45,7 @@ def add_parser(commands: Any) -> None:
         help="a rating of a new user; WHAT is title:NAME (case, accents and the article's place "
         "do not matter, a part suffices) or id:ID. Repeat for more ratings",
     )
+    add_file_arguments(parser)
     parser.add_argument(
         "--group",
         action="append",
@@ -77,17 +81,21 @@ def run(args: argparse.Namespace) -> int:
     from gmc_core.model_file import load_model
 
     model = load_model(args.model)
+    of_file = matched_file(model, args)
     if args.min_ratings > 0 and model.ratings is None:
         raise ConfigError(
             "This model was saved without its ratings, so it does not know how often an item was "
             "rated; leave out --min-ratings."
         )
-    posterior = _posterior(model, args)
+    posterior = _posterior(model, args, of_file)
     found = model.recommend(posterior, args.top, min_ratings=args.min_ratings)
     if not found:
         note("no item is left to recommend; lower --min-ratings")
     if args.json is not None:
-        write_json(args.json, _plain(model, posterior, found))
+        plain = _plain(model, posterior, found)
+        if of_file is not None:
+            plain["ratings_file"] = of_file.as_dict()
+        write_json(args.json, plain)
     if args.json != "-":
         print(_table(model, found))
         note(note_of(model.calibration) + remedy(model, args.model))
@@ -97,7 +105,9 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _posterior(model: GaussianModel, args: argparse.Namespace) -> Posterior:
+def _posterior(
+    model: GaussianModel, args: argparse.Namespace, of_file: Matched | None
+) -> Posterior:
     if args.user is not None:
         if args.group:
             raise ConfigError(
@@ -106,8 +116,11 @@ def _posterior(model: GaussianModel, args: argparse.Namespace) -> Posterior:
         posterior = model.posterior_of(args.user)
         note(f"user {args.user} has {len(posterior.observed):,} training ratings")
         return posterior
-    if not args.rate and not args.group:
-        raise ConfigError("Give --user, or what is known of a new user: --rate, --group or both.")
+    if not args.rate and not args.group and of_file is None:
+        raise ConfigError(
+            "Give --user, or what is known of a new user: --rate, --ratings-file, --group or more "
+            "of them."
+        )
     items, values = [], []
     for text in args.rate or ():
         item, value = _rating(model, text)
@@ -116,6 +129,10 @@ def _posterior(model: GaussianModel, args: argparse.Namespace) -> Posterior:
         note(f"{model.title(item)}: {value:g}")
         items.append(item)
         values.append(value)
+    for item, value in of_file.ratings.items() if of_file is not None else ():
+        if item not in items:  # what --rate says counts
+            items.append(item)
+            values.append(value)
     if not args.group:
         return model.posterior(items, values)
     if model.groups is None:
@@ -138,7 +155,7 @@ def _rating(model: GaussianModel, text: str) -> tuple[int, float]:
         )
     if kind == "id":
         return model.items.index(name.strip()), rating
-    from gmc_core.cli.lookup import find_title
+    from gmc_core.lookup import find_title
 
     return find_title(name, model.item_info.titles, model.items.ids.tolist()), rating
 

@@ -12,10 +12,16 @@ import numpy.typing as npt
 
 from gmc_core.errors import ConfigError, DataError
 from gmc_core.ratings import Ratings, RatingScale, Vocabulary
+from gmc_core.readers.kinds import plain_name
 from gmc_core.readers.report import POLICIES, DuplicatePolicy, Loaded, LoadReport
 from gmc_core.readers.text import Item, item_info, user_columns
 from gmc_core.readers.vocabulary import Encoded
 
+# Those of data files; a name may have two of them.
+_ENDINGS = (
+    ".zip", ".csv", ".tsv", ".txt", ".dat", ".data", ".xlsx", ".xlsm", ".json", ".jsonl", ".ndjson",
+    ".mtx",
+)  # fmt: skip
 Times = Callable[[], "npt.NDArray[np.float64] | None"]
 
 
@@ -177,8 +183,8 @@ def _coverage_notes(ratings: Ratings, parts: Parts) -> tuple[str, ...]:
 
 def default_name(path: Path) -> str:
     """A name for the data: the file name without its endings."""
-    name = path.name
-    for ending in (".gz", ".zip", ".csv", ".tsv", ".txt", ".dat", ".data"):
+    name = plain_name(path.name)
+    for ending in _ENDINGS:
         if name.lower().endswith(ending):
             name = name[: -len(ending)]
     return name or path.resolve().name or "ratings"

@@ -37,7 +37,9 @@ KINDS: dict[str, Kind] = {
     "timestamp": "any",
     "title": "label",
 }
-SUFFIXES = (".csv", ".tsv", ".txt", ".dat", ".data", ".tab")
+SUFFIXES = (
+    ".csv", ".tsv", ".txt", ".dat", ".data", ".tab", ".xlsx", ".xlsm", ".json", ".jsonl", ".ndjson",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -137,10 +139,10 @@ class Opened:
 
 def matches(source: Source) -> bool:
     """Whether there is exactly one text file that could be meant."""
-    return source.single is not None or len(_candidates(source)) == 1
+    return source.single is not None or len(candidates(source)) == 1
 
 
-def _candidates(source: Source) -> list[Member]:
+def candidates(source: Source) -> list[Member]:
     """The text files that may hold ratings; only the one named so, if there is one."""
     texts = [
         member
@@ -161,15 +163,15 @@ def pick(source: Source) -> Member:
     """
     if source.single is not None:
         return source.single
-    candidates = _candidates(source)
-    if len(candidates) != 1:
+    found = candidates(source)
+    if len(found) != 1:
         there = ", ".join(source.names()[:10]) or "nothing"
-        what = "more than one text file" if candidates else "no text file"
+        what = "more than one text file" if found else "no text file"
         raise DataError(
             f"There is {what} here ({there}); give the path of the ratings file itself.",
             path=source.path,
         )
-    return candidates[0]
+    return found[0]
 
 
 def open_delimited(

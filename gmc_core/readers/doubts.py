@@ -14,7 +14,7 @@ from gmc_core.readers.table import Text
 from gmc_core.readers.vocabulary import Encoded
 
 # Files of MovieLens that hold no ratings, by the columns that they have.
-_NO_RATINGS = {
+NO_RATINGS = {
     ("movieid", "imdbid", "tmdbid"): "numbers of films elsewhere",
     ("movieid", "tagid", "relevance"): "how well tags fit films",
     ("userid", "movieid", "tag", "timestamp"): "tags",
@@ -29,7 +29,7 @@ DISTINCT = 0.9  # share of ratings that differ, of a column that is none
 
 def refuse_other_files(names: Sequence[str], path: str) -> None:
     """Raise a DataError if the header is that of a file of MovieLens without ratings."""
-    what = _NO_RATINGS.get(tuple(name.strip().lower() for name in names))
+    what = NO_RATINGS.get(tuple(name.strip().lower() for name in names))
     if what is None:
         return
     ratings = Path(path).with_name("ratings.csv")

@@ -30,7 +30,9 @@ def matches(source: Source) -> bool:
 def _candidates(source: Source) -> list[Member]:
     if source.single is not None:
         return [source.single]
-    named = [m for m in source.members if re.fullmatch(r"jester.*\.(csv|txt|tsv)", m.name.lower())]
+    named = [
+        m for m in source.members if re.fullmatch(r"jester.*\.(csv|txt|tsv|xlsx)", m.name.lower())
+    ]
     return sorted(named, key=lambda member: member.name)
 
 
@@ -68,15 +70,15 @@ def read(source: Source) -> Parts:
     if not members:
         raise DataError(
             "The format jester needs a text file whose name starts with jester. The published "
-            "files are Excel sheets: open them in a spreadsheet program and save them as CSV.",
+            "files are old Excel sheets: open them in a spreadsheet program and save them as CSV.",
             path=source.path,
         )
     users, jokes, values, notes, encodings = [], [], [], [], []
     texts: list[tuple[int, Text]] = []
     blank_lines = offset = 0
     for member in members:
-        if member.name.lower().endswith((".xls", ".xlsx")):
-            raise DataError("Excel sheets are not read; save it as CSV.", path=member.label)
+        if member.name.lower().endswith(".xls"):
+            raise DataError("Old Excel sheets are not read; save it as CSV.", path=member.label)
         data, encoding = to_utf8(member.read(), member.label)
         separator, decimal = _layout(data)
         text = Text(data, member.label, separator, decimal=decimal)

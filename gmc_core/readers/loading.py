@@ -10,11 +10,15 @@ from gmc_core.readers import (
     delimited,
     eachmovie,
     jester,
+    jester_dat,
+    matrix_market,
     movielens_100k,
     movielens_csv,
     movielens_dat,
+    netflix,
 )
 from gmc_core.readers.assemble import assemble, check_policy, default_name
+from gmc_core.readers.companions import refuse_companion
 from gmc_core.readers.delimited import DelimitedOptions
 from gmc_core.readers.report import Loaded
 from gmc_core.readers.source import Source, open_source
@@ -22,7 +26,17 @@ from gmc_core.readers.source import Source, open_source
 # In the order in which they are tried: "delimited" takes nearly anything.
 _MODULES: dict[str, ModuleType] = {
     module.NAME: module
-    for module in (movielens_dat, movielens_100k, movielens_csv, eachmovie, jester, delimited)
+    for module in (
+        movielens_dat,
+        movielens_100k,
+        movielens_csv,
+        eachmovie,
+        netflix,
+        matrix_market,
+        jester_dat,
+        jester,
+        delimited,
+    )
 }
 FORMATS = tuple(_MODULES)
 
@@ -35,7 +49,7 @@ def load(
     duplicates: str = "last",
     name: str | None = None,
 ) -> Loaded:
-    """Read ratings from a folder, a zip or a file (also ``.gz``).
+    """Read ratings from a folder, a zip or a file (also packed as ``.gz``, say).
 
     Parameters
     ----------
@@ -75,15 +89,18 @@ def detect(source: Source) -> str:
     Raises
     ------
     DataError
-        If none does; the message says what was looked for and what is there.
+        If none does; the message says what was looked for and what is there. Also if what is
+        there belongs to a known data set and holds no ratings, or is one person's list.
     """
     for name, module in _MODULES.items():
+        if name == delimited.NAME:
+            refuse_companion(source)
         if module.matches(source):
             return name
     there = ", ".join(source.names()[:10]) or "no file"
     raise DataError(
         "No known data set was found: looked for ratings.dat, u.data, ratings.csv, vote.txt, "
-        f"jester*.csv and a single text file; there is {there}. Give the path of the ratings "
-        "file itself.",
+        "mv_*.txt, combined_data_*.txt, *.mtx, jester_ratings.dat, jester*.csv and a single text "
+        f"file; there is {there}. Give the path of the ratings file itself.",
         path=source.path,
     )

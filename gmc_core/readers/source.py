@@ -7,19 +7,21 @@ is ever extracted to disk.
 
 from __future__ import annotations
 
-import gzip
+import io
 import os
 import struct
 import zipfile
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO
 
 import psutil
 
 from gmc_core.errors import DataError, brief
+from gmc_core.readers import json_records, kinds, workbook
+from gmc_core.readers.unpacking import DAMAGE, Readable, unpacked
 
 # A hostile archive of a few kilobytes can inflate to terabytes. The largest
 # public rating set, MovieLens 32M, inflates to less than 1 GB at a ratio of 4.
@@ -37,11 +39,13 @@ MAX_LINE_BYTES = 16 * 1024**2
 # What reading takes at its peak, in bytes a byte of text; measured for MovieLens's layouts.
 MEMORY_PER_BYTE = 8
 
-# bz2 and LZMA can inflate a few kilobytes to gigabytes in one step, past any check.
+# zipfile inflates bz2 and LZMA in steps of any size, past any check; files packed so are read
+# by gmc_core.readers.unpacking, which bounds them.
 COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 CHUNK = 1 << 20
 HEAD_BYTES = 1 << 16
+HEAD_ROWS = 200  # of a workbook, whose first bytes hold none
 ALL = -1
 
 
@@ -49,31 +53,66 @@ ALL = -1
 class Member:
     """One file of a source.
 
-    ``label`` is the text for messages, ``name`` the base name without ``.gz``,
-    ``depth`` the number of folders above it.
+    ``label`` is the text for messages, ``name`` the base name without ``.gz`` (or another ending
+    of a packed file), ``depth`` the number of folders above it.
     """
 
     label: str
     name: str
     depth: int
     _read: Callable[[int], bytes]
+    _heads: list[bytes] = field(default_factory=list, repr=False, compare=False)
 
     def read(self) -> bytes:
-        """All bytes, inflated.
+        """All bytes, inflated; a workbook or JSON as comma-separated text.
 
         Raises
         ------
         DataError
-            If the file is empty, damaged, encrypted or too large to inflate.
+            If the file is empty, damaged, encrypted, too large to inflate, or of a kind that
+            holds no table (:mod:`gmc_core.readers.kinds`).
         """
         data = self._read(ALL)
         if not data:
             raise DataError("The file is empty; give a file with ratings.", path=self.label)
-        return data
+        if kinds.is_zip(data):
+            return self._workbook(data, None)
+        return json_records.to_csv(data, self.label) if kinds.is_json(data) else data
 
     def head(self) -> bytes:
         """The first bytes (64 KB), which is enough to recognise a format; may be empty."""
-        return self._read(HEAD_BYTES)[:HEAD_BYTES]
+        if not self._heads:  # each format asks, and a workbook is opened as a whole
+            self._heads.append(self._start())
+        return self._heads[0]
+
+    def _start(self) -> bytes:
+        data = self._read(HEAD_BYTES)[:HEAD_BYTES]
+        if kinds.is_zip(data):
+            return self._workbook(self._read(ALL), HEAD_ROWS)[:HEAD_BYTES]
+        if not kinds.is_json(data):
+            return data
+        if len(data) == HEAD_BYTES:
+            try:
+                return json_records.to_csv(data, self.label, cut=True)[:HEAD_BYTES]
+            except DataError:  # a layout whose beginning says nothing alone
+                pass
+        return self.read()[:HEAD_BYTES]
+
+    def _workbook(self, data: bytes, rows: int | None) -> bytes:
+        """The sheet of a workbook; any other archive inside is not read."""
+        names = _names_in(data, self.label)
+        kinds.refuse_zipped(names, self.label)
+        if kinds.WORKBOOK not in names:
+            raise DataError("This is a zip archive; unpack it.", path=self.label)
+        return workbook.to_csv(data, self.label, _check_workbook, rows)
+
+
+def _names_in(data: bytes, label: str) -> list[str]:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return archive.namelist()
+    except (*_ZIP_ERRORS, NotImplementedError) as error:
+        raise _bad_zip(label, error) from error
 
 
 @dataclass(frozen=True)
@@ -137,10 +176,16 @@ def open_source(path: str | os.PathLike[str]) -> Source:
         return Source(place, tuple(_folder_members(place)))
     if not place.is_file():
         raise DataError("This is neither a file nor a folder; give one.", path=place)
-    if _starts_with(place, b"PK\x03\x04") or place.suffix.lower() == ".zip":
-        return Source(place, tuple(_zip_members(place)))
+    packed = kinds.is_zip(_first_bytes(place)) or place.suffix.lower() == ".zip"
+    if packed:
+        members = _zip_members(place)
+        if members is not None:
+            return Source(place, tuple(members))
     # The file that was named is read even if it is a link: the person chose it.
     single = _file_member(place, None, 0)
+    if packed:  # a workbook; which sheet is read stands in every message
+        sheet = workbook.first_sheet(_read_file(place, ALL), place, _check_workbook)
+        single = replace(single, label=f"{place}, {sheet}") if sheet else single
     return Source(place, (single, *_neighbours(place)), single)
 
 
@@ -157,9 +202,9 @@ def _neighbours(place: Path) -> list[Member]:
     ]
 
 
-def _starts_with(path: Path, magic: bytes) -> bool:
+def _first_bytes(path: Path) -> bytes:
     with _opened(path) as file:
-        return file.read(len(magic)) == magic
+        return file.read(kinds.SIGN_BYTES)
 
 
 def _opened(path: Path) -> BinaryIO:
@@ -209,15 +254,17 @@ def _file_member(path: Path, root: Path | None, depth: int) -> Member:
             raise DataError("This is no regular file; give the ratings as a file.", path=path)
         return _read_file(path, limit)
 
-    return Member(str(path), _plain_name(path.name), depth, read)
+    return Member(str(path), kinds.plain_name(path.name), depth, read)
 
 
 def _read_file(path: Path, limit: int) -> bytes:
-    packed = _starts_with(path, b"\x1f\x8b")
+    packing = kinds.packing(_first_bytes(path))
     with _opened(path) as file:
         size = path.stat().st_size
         try:
-            return _inflate(file, str(path), size, limit) if packed else _all(file, path, limit)
+            if packing is not None:
+                return _inflate(file, packing, str(path), size, limit)
+            return _all(file, path, limit)
         except OSError as error:
             raise DataError(
                 f"The file cannot be read ({error.strerror or error}); check the disk.", path=path
@@ -225,21 +272,25 @@ def _read_file(path: Path, limit: int) -> bytes:
 
 
 def _all(
-    stream: IO[bytes] | gzip.GzipFile, label: object, limit: int, packed: int | None = None
+    stream: IO[bytes] | Readable, label: object, limit: int, packed: int | None = None
 ) -> bytes:
     """The content of a stream, or its start; refused while it grows.
 
     packed : bytes that it is inflated from, None if it was not packed.
     """
-    chunks, total, line = [], 0, 0
+    chunks: list[bytes] = []
+    total, line, one_line = 0, 0, False
     size = CHUNK if limit < 0 else min(CHUNK, limit)
     while (limit < 0 or total < limit) and (chunk := stream.read(size)):
         total += len(chunk)
         _check_inflation(label, total if packed is None else packed, total)
         _check_memory(label, total)
+        if not chunks:
+            kinds.refuse(chunk, label)
+            one_line = kinds.is_one_line(chunk)
         first, last = _line_ends(chunk)
         line += first
-        if line > MAX_LINE_BYTES:
+        if line > MAX_LINE_BYTES and not one_line:
             raise DataError(
                 f"A line is longer than {MAX_LINE_BYTES / 1024**2:g} MB, which no table has that "
                 "is read here; check the file and its line ends.",
@@ -257,19 +308,15 @@ def _line_ends(chunk: bytes) -> tuple[int, int]:
     return min(ends, default=len(chunk)), max(chunk.rfind(b"\n"), chunk.rfind(b"\r"))
 
 
-def _inflate(packed: IO[bytes], label: str, packed_bytes: int, limit: int) -> bytes:
-    """The content of a gzip stream, checked while it grows."""
+def _inflate(packed: IO[bytes], packing: str, label: str, packed_bytes: int, limit: int) -> bytes:
+    """The content of a packed stream, checked while it grows."""
     try:
-        with gzip.GzipFile(fileobj=packed) as stream:
-            data = _all(stream, label, limit, packed_bytes)
-    except (gzip.BadGzipFile, EOFError, zlib.error, struct.error) as error:
+        return _all(unpacked(packed, packing), label, limit, packed_bytes)
+    except DAMAGE as error:
         raise DataError(
-            f"The gzip file is damaged or incomplete ({brief(error)}); get a fresh copy.",
+            f"The {packing} file is damaged or incomplete ({brief(error)}); get a fresh copy.",
             path=label,
         ) from error
-    if data[257:262] == b"ustar":
-        raise DataError("Tar archives are not read; unpack it and give the folder.", path=label)
-    return data
 
 
 def _check_memory(path: object, size: int) -> None:
@@ -301,12 +348,23 @@ def _check_inflation(path: object, packed: int, inflated: int) -> None:
         )
 
 
-def _zip_members(path: Path) -> list[Member]:
+def _check_workbook(path: object, packed: int, inflated: int) -> None:
+    """A workbook is held inflated while it is read."""
+    _check_inflation(path, packed, inflated)
+    _check_memory(path, inflated)
+
+
+def _zip_members(path: Path) -> list[Member] | None:
+    """The files of an archive; None for a workbook, which is one file to its reader."""
     try:
         with zipfile.ZipFile(path) as archive:
             entries = [info for info in archive.infolist() if not info.is_dir()]
     except (*_ZIP_ERRORS, NotImplementedError) as error:
         raise _bad_zip(path, error) from error
+    names = [info.filename for info in entries]
+    kinds.refuse_zipped(names, path)
+    if kinds.WORKBOOK in names:
+        return None
     entries = [info for info in entries if _is_safe(info.filename)]
     _check_inflation(path, sum(i.compress_size for i in entries), sum(i.file_size for i in entries))
     for info in entries:
@@ -354,15 +412,12 @@ def _zip_member(path: Path, info: zipfile.ZipInfo) -> Member:
             # zipfile stops at the declared size and checks the CRC, so the check of declared
             # sizes above bounds the content; reading in chunks bounds what is inflated at once.
             with zipfile.ZipFile(path) as archive, archive.open(info) as stream:
-                if stream.peek(2)[:2] == b"\x1f\x8b":  # type: ignore[attr-defined]
-                    return _inflate(stream, label, info.file_size, limit)
+                packing = kinds.packing(stream.peek(10)[:10])  # type: ignore[attr-defined]
+                if packing is not None:
+                    return _inflate(stream, packing, label, info.file_size, limit)
                 return _all(stream, label, limit, info.compress_size)
         except (*_ZIP_ERRORS, NotImplementedError) as error:
             raise _bad_zip(label, error) from error
 
     pure = PurePosixPath(info.filename.replace("\\", "/"))
-    return Member(label, _plain_name(pure.name), len(pure.parts) - 1, read)
-
-
-def _plain_name(name: str) -> str:
-    return name[:-3] if name.lower().endswith(".gz") else name
+    return Member(label, kinds.plain_name(pure.name), len(pure.parts) - 1, read)

@@ -83,3 +83,65 @@ def _names(name: str) -> set[str]:
     names = {name, main}
     names |= {_article_first(part.rstrip(")").removeprefix("a.k.a. ")) for part in rest.split(" (")}
     return names | {match[2] for other in names if (match := _LEADING.match(other))}
+
+
+_PUNCTUATION = re.compile(r"[^\w\s]+")
+
+
+class TitleIndex:
+    """Titles by their whole names, for lists of many titles.
+
+    Unlike :func:`find_title`, a part of a title is no match: nobody looks at each of a
+    hundred answers.
+
+    Parameters
+    ----------
+    titles : of the items; None where there is none.
+    years : (N,) of the items, NaN where unknown; a year in a title's brackets comes first.
+    """
+
+    def __init__(self, titles: Sequence[str | None], years: Sequence[float] = ()) -> None:
+        self._years: list[int | None] = []
+        self._names: dict[str, list[int]] = {}
+        self._loose: dict[str, list[int]] = {}
+        for position, title in enumerate(titles):
+            name, year = _split(title or "")
+            known = years[position] if position < len(years) else float("nan")
+            own = int(year) if year else (None if known != known else int(known))
+            self._years.append(own)
+            for key in _names(name) - {""}:
+                self._names.setdefault(key, []).append(position)
+            for key in {_loose(key) for key in _names(name)} - {""}:
+                self._loose.setdefault(key, []).append(position)
+
+    def find(self, title: str, year: int | None = None) -> tuple[int | None, str]:
+        """The item that a title means, or None and why.
+
+        Case, accents, punctuation and the article's place do not matter. A year, given or in
+        the title's brackets, may be one off, as catalogues differ by that.
+        """
+        wanted, own = _split(title)
+        year = int(own) if own else year
+        found = self._names.get(wanted) or self._loose.get(_loose(wanted)) or []
+        if not found:
+            return None, "no such title"
+        if year is not None:
+            for distance in (0, 1):
+                near = [p for p in found if self._distance(p, year) == distance]
+                if near:
+                    found = near
+                    break
+            else:
+                found = [p for p in found if self._years[p] is None]
+                if not found:
+                    return None, "only of another year"
+        return (found[0], "") if len(found) == 1 else (None, f"{len(found)} titles fit")
+
+    def _distance(self, position: int, year: int) -> int | None:
+        own = self._years[position]
+        return None if own is None else abs(own - year)
+
+
+def _loose(name: str) -> str:
+    """Without punctuation, and "&" written out."""
+    return " ".join(_PUNCTUATION.sub(" ", name.replace("&", " and ")).split())

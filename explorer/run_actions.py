@@ -11,6 +11,7 @@ import streamlit as st
 from explorer import context
 from explorer.components import download, guard
 from gmc_core.store import Run
+from gmc_core.store.transfer import export
 
 # label, format of Store.export, ending, MIME type
 FORMATS = (
@@ -61,4 +62,4 @@ def exported(identity: str, kind: str, ending: str) -> bytes:
     """The content of an exported file."""
     with TemporaryDirectory(prefix="gmc-export-") as folder:
         path = Path(folder) / f"run-{identity}.{ending}"
-        return context.store().export(identity, path, kind).read_bytes()
+        return export(context.store(), identity, path, kind).read_bytes()

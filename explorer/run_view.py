@@ -20,10 +20,12 @@ from explorer.run_actions import cancel, exports, resume, start_worker
 from explorer.run_words import result_sentence, scale_words, status_text
 from explorer.theme import is_dark
 from explorer.units import bytes_text, duration
+from gmc_core.errors import ConfigError
 from gmc_core.fit import IterationRecord
 from gmc_core.metrics import enough_repetitions
 from gmc_core.reproduction import table_for
 from gmc_core.store import Run
+from gmc_core.store.seal import NOT_OURS
 
 POLL_SECONDS = 1.0
 QUIET_SECONDS = 3.0  # for a stopped run, which another tab may resume
@@ -189,12 +191,20 @@ def curves_of(run: Run) -> Curves:
     return curves
 
 
+def _remedy(run: Run) -> str:
+    """What to do about a run that failed."""
+    if run.broke_down:
+        return "Resumed, it would break down again: change ε or the noise with “New fit”."
+    if run.error_kind == ConfigError.kind:
+        return "Change the settings with “New fit”."
+    return "Change the settings with “New fit”, or resume if the cause is gone."
+
+
 def _status(run: Run, curves: Curves) -> None:
     text = status_text(run, curves)
     if run.state == "failed":
         st.error(
-            f"{escape(run.message)}  \nChange the settings with “New fit”, or resume if the cause "
-            "is gone.",
+            f"{escape(run.message)}  \n{_remedy(run)}",
             icon=":material/error:",
         )
     elif run.state == "interrupted":
@@ -306,3 +316,5 @@ def _after(run: Run) -> None:
             f"Computed in {duration(seconds)} of iterations; {bytes_text(run.disk_bytes)} on disk; "
             f"version {run.version}. {escape(run.message)}"
         )
+        if not run.answers:
+            st.caption(NOT_OURS)

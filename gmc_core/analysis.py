@@ -15,7 +15,7 @@ import numpy.typing as npt
 import scipy.linalg
 
 from gmc_core.covariance import FactoredCovariance
-from gmc_core.errors import ConfigError, DataError, NumericalError
+from gmc_core.errors import ConfigError, DataError, NotPositiveDefiniteError
 from gmc_core.model import GaussianModel
 
 Floats = npt.NDArray[np.float64]
@@ -97,7 +97,7 @@ def precision(model: GaussianModel, items: npt.ArrayLike) -> Precision:
     try:
         if isinstance(covariance, FactoredCovariance):
             if covariance.epsilon <= 0:
-                raise NumericalError(_SINGULAR)
+                raise NotPositiveDefiniteError(_SINGULAR)
             core = covariance.gram + covariance.epsilon * np.eye(covariance.factor.shape[1])
             factor = scipy.linalg.cholesky(core, lower=True, overwrite_a=True)
             rows = covariance.factor[chosen].T.astype(np.float64)
@@ -106,11 +106,11 @@ def precision(model: GaussianModel, items: npt.ArrayLike) -> Precision:
         permuted = covariance.matrix[np.ix_(order, order)].astype(np.float64)
         factor = scipy.linalg.cholesky(permuted.T, lower=True, overwrite_a=True, check_finite=False)
     except np.linalg.LinAlgError:
-        raise NumericalError(_SINGULAR) from None
+        raise NotPositiveDefiniteError(_SINGULAR) from None
     first = covariance.dimension - len(chosen)
     root, info = scipy.linalg.lapack.dtrtri(factor[first:, first:], lower=1)
     if info != 0:
-        raise NumericalError(_SINGULAR)
+        raise NotPositiveDefiniteError(_SINGULAR)
     return Precision(np.asarray(root), minus=False)
 
 

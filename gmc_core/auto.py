@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gmc_core.cost import estimate, gemm_rate
 from gmc_core.errors import ConfigError, NumericalError
+from gmc_core.estimates import estimate_seconds
 from gmc_core.filters import Filter, apply_filter
 from gmc_core.fit import Fit
 from gmc_core.holdout import HeldOutSet, hold_out
@@ -36,8 +36,6 @@ SECONDS = 60.0
 # A trial should not take more of the time than this; beyond it the catalogue is cut.
 _TRIAL_SHARE = 0.08
 _LEAST_ITEMS = 200
-# Solves and sparse sums run at about this share of the machine's product rate.
-_EFFICIENCY = 0.3
 
 # What is tried from the best settings so far, by model: a factor, or a value to take.
 _FACTORS: dict[str, tuple[tuple[str, tuple[float, ...]], ...]] = {
@@ -268,11 +266,10 @@ def _neighbours(settings: FitSettings, train: Ratings) -> Iterator[tuple[str, Fi
 def _affordable(train: Ratings, seconds: float, dtype: Precision) -> tuple[Ratings, list[str]]:
     """The most rated items, as many as let some trials fit into the time."""
     settings = replace(settings_for(_models(train)[-1]), dtype=dtype)
-    rate = gemm_rate(dtype) * _EFFICIENCY
 
     def trial_seconds(ratings: Ratings) -> float:
-        cost = estimate(ratings.user_counts, ratings.n_items, dtype, exact=settings.is_exact)
-        return settings.iterations * cost.flops / rate
+        complete = settings.resolved(ratings.scale, ratings.n_items)
+        return estimate_seconds(complete, ratings.user_counts, ratings.n_items).repetition
 
     reduced, limit = train, train.n_items
     while trial_seconds(reduced) > _TRIAL_SHARE * seconds and limit > _LEAST_ITEMS:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 
-from gmc_core.errors import NumericalError
+from gmc_core.errors import NotPositiveDefiniteError
 from gmc_core.linalg.threads import Team
 
 FloatArray = npt.NDArray[np.floating]
@@ -33,7 +33,7 @@ def _log_det_and_trace_inverse(matrix: npt.NDArray[np.float64]) -> tuple[float, 
     """Of a symmetric matrix that may be overwritten. tr Σ⁻¹ = ‖L⁻¹‖² (Frobenius)."""
     factor, info = scipy.linalg.lapack.dpotrf(matrix.T, lower=0, overwrite_a=1, clean=1)
     if info != 0:
-        raise NumericalError(
+        raise NotPositiveDefiniteError(
             "The covariance is not positive definite, so its likelihood is undefined; raise ε."
         )
     log_det = 2 * float(np.log(np.diagonal(factor)).sum())
@@ -148,7 +148,7 @@ class FactoredCovariance:
         """
         rank, eps = self.factor.shape[1], self.epsilon
         if eps <= 0:
-            raise NumericalError("With ε = 0 the covariance is singular; raise ε.")
+            raise NotPositiveDefiniteError("With ε = 0 the covariance is singular; raise ε.")
         with team.whole():
             log_det, trace = _log_det_and_trace_inverse(self.gram + eps * np.eye(rank))
         more = self.dimension - rank

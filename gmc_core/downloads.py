@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import logging
 import os
 import socket
+import ssl
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -14,7 +17,7 @@ from urllib.parse import urljoin, urlsplit
 import platformdirs
 import pooch  # type: ignore[import-untyped, unused-ignore]
 
-from gmc_core.errors import FetchError
+from gmc_core.errors import FetchError, brief
 
 Progress = Callable[[int, int], None]
 """Called with the bytes done and the bytes in total (0 if the server does not say)."""
@@ -24,6 +27,7 @@ TIMEOUT_SECONDS = 30
 MAX_REDIRECTS = 5
 MAX_BYTES = 2 * 1000**3  # the largest set that is downloaded has a tenth of it
 
+_UNREACHABLE = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN)
 _TOO_LARGE = f"it is larger than {MAX_BYTES / 1e9:g} GB, which no data set here is"
 
 log = logging.getLogger(__name__)
@@ -82,7 +86,7 @@ def download(
         except Exception as error:  # requests, urllib3 and pooch raise many kinds
             if downloader.interrupted:
                 raise  # the caller's own doing, a cancelled download say
-            failures.append((url, _reason(error)))
+            failures.append((url, _failure(error, downloader.arrived)))
             continue
         if checksum is None:
             _record(target, record)
@@ -103,6 +107,7 @@ class _Downloader:
     def __init__(self, progress: Progress | None) -> None:
         self.progress = progress
         self.interrupted = False
+        self.arrived = False
 
     def __call__(self, url: str, output_file: Any, pup: object) -> None:
         import requests  # type: ignore[import-untyped, unused-ignore]  # slow to import
@@ -137,6 +142,7 @@ class _Downloader:
                         self.interrupted = False
         if total and done < total:
             raise OSError(f"the connection ended after {done:,} of {total:,} bytes")
+        self.arrived = True
 
 
 def checksums(path: Path) -> set[str]:
@@ -177,28 +183,58 @@ def _compare(target: Path, record: Path) -> None:
         )
 
 
-def _reason(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    kind = type(error).__name__
+@dataclass(frozen=True)
+class _Failure:
+    """Why a URL gave nothing. offline : whether it looks as if no server could be reached."""
+
+    reason: str
+    offline: bool = False
+
+
+def _failure(error: Exception, arrived: bool = False) -> _Failure:
+    """The sentence for an error. arrived : whether the whole file had been received."""
+    import requests  # type: ignore[import-untyped, unused-ignore]  # slow to import
+    from urllib3 import exceptions as urllib3
+
     if isinstance(error, FetchError):
-        return text
-    if isinstance(error, ValueError) and "hash" in text.lower():
-        return "the file has another checksum than it should have, so it was thrown away"
-    if "CERTIFICATE_VERIFY_FAILED" in text or kind == "SSLError":
-        return "the server's certificate is not valid (expired, perhaps)"
-    if "NameResolution" in text or "getaddrinfo" in text or isinstance(error, socket.gaierror):
-        return "the server's name cannot be resolved (this machine may be offline)"
-    if "timed out" in text.lower():
-        return f"no answer within {TIMEOUT_SECONDS} seconds"
-    if "Connection refused" in text or "unreachable" in text or "Max retries" in text:
-        return "no connection (this machine may be offline)"
-    return f"{kind}: {text[:200]}"
+        return _Failure(" ".join(str(error).split()))
+    if arrived and isinstance(error, ValueError):  # pooch has no class of its own for it
+        return _Failure("the file has another checksum than it should have, so it was thrown away")
+    causes = _causes(error)
+
+    def any_is(*kinds: type[BaseException]) -> bool:
+        return any(isinstance(cause, kinds) for cause in causes)
+
+    if any_is(ssl.SSLError, requests.exceptions.SSLError, urllib3.SSLError):
+        return _Failure("the server's certificate is not valid (expired, perhaps)")
+    if any_is(socket.gaierror):
+        return _Failure("the server's name cannot be resolved (this machine may be offline)", True)
+    unreachable = any(isinstance(one, OSError) and one.errno in _UNREACHABLE for one in causes)
+    # In this order: urllib3 counts a refused connection among those that took too long.
+    if not (unreachable or any_is(ConnectionRefusedError, urllib3.NewConnectionError)):
+        if any_is(TimeoutError, requests.exceptions.Timeout, urllib3.TimeoutError):
+            return _Failure(f"no answer within {TIMEOUT_SECONDS} seconds")
+        if not any_is(urllib3.MaxRetryError):
+            return _Failure(f"{type(error).__name__}: {brief(error)}")
+    return _Failure("no connection (this machine may be offline)", True)
 
 
-def _explain(failures: Sequence[tuple[str, str]], target: Path) -> str:
+def _causes(error: BaseException) -> list[BaseException]:
+    """An error with all that it wraps: requests and urllib3 put them into several places."""
+    found: list[BaseException] = []
+    waiting: list[object] = [error]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, BaseException) and not any(one is other for other in found):
+            found.append(one)
+            waiting += [one.__cause__, one.__context__, getattr(one, "reason", None), *one.args]
+    return found
+
+
+def _explain(failures: Sequence[tuple[str, _Failure]], target: Path) -> str:
     lines = [f"{target.name} could not be downloaded."]
-    lines += [f"  {url}: {reason}" for url, reason in failures]
-    if all("offline" in reason for _, reason in failures):
+    lines += [f"  {url}: {failure.reason}" for url, failure in failures]
+    if all(failure.offline for _, failure in failures):
         lines.append("No server could be reached: this machine seems to be offline.")
     lines.append(f"Download it by hand in a browser and give its path, or save it as {target}.")
     return "\n".join(lines)

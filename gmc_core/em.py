@@ -168,7 +168,7 @@ def map_em(
                 )
             del estimates  # or its weights would live through the next iteration
         except NumericalError as error:
-            raise NumericalError(f"Iteration {iteration}: {error}", iteration=iteration) from error
+            raise error.during(f"Iteration {iteration}", iteration) from error
         yield EmStep(
             state=state,
             log_likelihood=log_likelihood,

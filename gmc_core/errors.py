@@ -3,13 +3,27 @@
 Every one is a :class:`GmcError`; its text is one sentence of cause and one of
 remedy, so that the command line and the dashboard can show it as it is. Any
 other exception is a defect of this package.
+
+The text is for people and may change. What a program decides by is the class, or, where the
+error has been stored with a run, its ``kind``.
 """
 
 from __future__ import annotations
 
+from typing import ClassVar, Self
+
+# Kinds of what ends a run and is no GmcError.
+MEMORY, SYSTEM, DEFECT = "memory", "system", "defect"
+
 
 class GmcError(Exception):
-    """Base of all errors whose message is meant for the person at the screen."""
+    """Base of all errors whose message is meant for the person at the screen.
+
+    ``kind`` is a short name that is stored and exported with a run that failed. It never
+    changes: one that was released is read for ever.
+    """
+
+    kind: ClassVar[str] = "error"
 
 
 def brief(error: BaseException) -> str:
@@ -27,6 +41,8 @@ class DataError(GmcError):
     line : 1-based line in that file, if there is one.
     value : the offending text, if there is one.
     """
+
+    kind = "data"
 
     def __init__(
         self,
@@ -52,30 +68,64 @@ class DataError(GmcError):
 class ConfigError(GmcError):
     """Settings that have no meaning, alone or together."""
 
+    kind = "settings"
+
 
 class NumericalError(GmcError):
-    """The computation broke down (a matrix lost positive definiteness, say).
+    """The computation broke down.
 
     ``iteration`` is the iteration that broke, counted from 1; the records before
     it are valid.
     """
 
+    kind = "numerical"
+
     def __init__(self, message: str, *, iteration: int | None = None) -> None:
         self.iteration = iteration
         super().__init__(message)
+
+    def during(self, what: str, iteration: int) -> Self:
+        """The same error, of the same class, as that of an iteration of a fit."""
+        return type(self)(f"{what}: {self}", iteration=iteration)
+
+
+class NotPositiveDefiniteError(NumericalError):
+    """A covariance is singular, or lost its positive definiteness by rounding."""
+
+    kind = "not-positive-definite"
+
+
+class NotFiniteError(NumericalError):
+    """Numbers left the range of floating point."""
+
+    kind = "not-finite"
 
 
 class ResourceError(GmcError):
     """The work would need more memory or disk than allowed."""
 
+    kind = MEMORY
+
 
 class FetchError(GmcError):
     """A named data set could not be downloaded."""
+
+    kind = "download"
 
 
 class ModelFileError(GmcError):
     """A saved model that is damaged, foreign, or from a newer version."""
 
+    kind = "model-file"
+
 
 class UnknownIdError(GmcError):
     """A user or item that the data do not contain."""
+
+    kind = "unknown-id"
+
+
+# Of these the same settings on the same data give the same error again: they are a result.
+BREAKDOWNS = frozenset(
+    error.kind for error in (NumericalError, NotPositiveDefiniteError, NotFiniteError)
+)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from gmc_core.covariance import DenseCovariance, FactoredCovariance
 from gmc_core.covariates import shifts
-from gmc_core.errors import NumericalError
+from gmc_core.errors import NotPositiveDefiniteError, NumericalError
 from gmc_core.gaussian import Gaussian
 from gmc_core.linalg import solve
 from gmc_core.linalg.products import (
@@ -173,7 +173,7 @@ def check_solved(failed: int, signals: Signals, dtype: np.dtype) -> None:
         remedy = "Raise ε, add noise, or compute in float64."
         if dtype == np.float64:
             remedy = "Raise ε or add noise."
-        raise NumericalError(
+        raise NotPositiveDefiniteError(
             f"The covariance of a signal with {int(signals.sizes[failed]):,} observations is not "
             f"positive definite in {dtype.name}. {remedy}"
         )

@@ -34,7 +34,7 @@ from scipy.linalg import lapack
 from gmc_core.covariance import DenseCovariance
 from gmc_core.covariates import Regression
 from gmc_core.em import EmState, EmStep
-from gmc_core.errors import ConfigError, NumericalError
+from gmc_core.errors import ConfigError, NotPositiveDefiniteError, NumericalError
 from gmc_core.estep import Estimates, e_step, read_only
 from gmc_core.gaussian import Gaussian
 from gmc_core.inverses import inverting_e_step
@@ -72,7 +72,9 @@ class Prior:
         """ν/2 (log|Σ| + tr(Σ⁻¹ T)), what the prior takes off the log-likelihood."""
         sign, log_det = np.linalg.slogdet(covariance)
         if sign <= 0:
-            raise NumericalError("Σ is not positive definite, so the prior has no density.")
+            raise NotPositiveDefiniteError(
+                "Σ is not positive definite, so the prior has no density."
+            )
         target = self.factor @ self.factor.T + np.diag(self.diagonal)
         trace = float(np.trace(np.linalg.solve(covariance, target)))
         return 0.5 * self.strength * (float(log_det) + trace)
@@ -186,7 +188,7 @@ def exact_em(
                 )
             ended = time.perf_counter()
         except NumericalError as error:
-            raise NumericalError(f"Iteration {iteration}: {error}", iteration=iteration) from error
+            raise error.during(f"Iteration {iteration}", iteration) from error
         state = replace(state, weights=estimates.weights)
         yield EmStep(
             state=state,

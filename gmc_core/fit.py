@@ -252,10 +252,8 @@ class Fit:
                 # Stopped while predicting: state and records must not part.
                 self._state, self.predictions, self._lent = before
                 if isinstance(error, NumericalError):
-                    raise NumericalError(
-                        f"Predictions of iteration {step.state.iteration}: {error}",
-                        iteration=step.state.iteration,
-                    ) from error
+                    at = step.state.iteration
+                    raise error.during(f"Predictions of iteration {at}", at) from error
                 raise
             if reuses and not before[2]:
                 spares.put(before[0].gaussian)

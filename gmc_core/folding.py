@@ -9,7 +9,7 @@ import numpy.typing as npt
 import scipy.linalg
 
 from gmc_core.covariance import DenseCovariance
-from gmc_core.errors import NumericalError
+from gmc_core.errors import NotPositiveDefiniteError
 from gmc_core.estep import e_step
 from gmc_core.gaussian import Gaussian
 from gmc_core.inverses import inverting_e_step
@@ -78,7 +78,7 @@ def explained(
     try:
         factor = scipy.linalg.cholesky(kernel, lower=True, overwrite_a=True)
     except np.linalg.LinAlgError:
-        raise NumericalError(
+        raise NotPositiveDefiniteError(
             "A signal's observations have a singular covariance under this model, so it has no "
             "standard deviations; fit with a larger ε."
         ) from None

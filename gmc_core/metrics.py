@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from gmc_core.errors import DataError, NumericalError
+from gmc_core.errors import DataError, NotFiniteError
 from gmc_core.ratings import RatingScale
 
 
@@ -248,7 +248,7 @@ def _checked(
 def _require_finite(values: npt.NDArray[np.float64], what: str) -> None:
     broken = int((~np.isfinite(values)).sum())
     if broken:
-        raise NumericalError(
+        raise NotFiniteError(
             f"{broken:,} of {len(values):,} {what} are not finite, so no error can be computed. "
             "The fit broke down: raise ε or the noise."
         )

@@ -222,7 +222,7 @@ def mixture_em(
             ended = time.perf_counter()
             pooled = mixture.pooled(team)
         except NumericalError as error:
-            raise NumericalError(f"Iteration {iteration}: {error}", iteration=iteration) from error
+            raise error.during(f"Iteration {iteration}", iteration) from error
         state = MixtureState(
             iteration,
             pooled,

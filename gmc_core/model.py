@@ -23,7 +23,7 @@ import scipy.linalg
 from gmc_core.answers import Answers, answers
 from gmc_core.attributes import UserGroups
 from gmc_core.calibration import Calibration, factor_of
-from gmc_core.errors import ConfigError, DataError, NumericalError
+from gmc_core.errors import ConfigError, DataError, NotPositiveDefiniteError
 from gmc_core.estep import predict_pairs
 from gmc_core.folding import fold_in, fold_in_opinions
 from gmc_core.gaussian import Gaussian
@@ -297,7 +297,7 @@ class GaussianModel:
         try:
             factor = scipy.linalg.cholesky(kernel, lower=True)
         except np.linalg.LinAlgError:
-            raise NumericalError(
+            raise NotPositiveDefiniteError(
                 "These ratings have a singular covariance under this model; fit with a larger ε."
             ) from None
         mean = self._prior_mean(covariates)

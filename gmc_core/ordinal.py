@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import log_ndtr, ndtri
 
-from gmc_core.errors import ConfigError, NumericalError
+from gmc_core.errors import ConfigError, NotFiniteError
 from gmc_core.linalg import opinions as compiled
 from gmc_core.linalg.solve import Systems
 
@@ -162,7 +162,7 @@ class Opinions:
             rounds, values,
         )  # fmt: skip
         if failed >= 0:
-            raise NumericalError(
+            raise NotFiniteError(
                 "The opinions behind these ratings are not finite under this model; fit it again "
                 "with more noise."
             )

@@ -59,7 +59,8 @@ def report(store: Store, id: str) -> str:
 def _lead(run: Run) -> str:
     when = datetime.fromtimestamp(run.created, UTC).strftime("%Y-%m-%d %H:%M UTC")
     text = f"Run {run.id}, {run.state}, submitted {when}. {run.message}"
-    return f"<p>{escape(text.strip())}</p>"
+    kind = f"<p>Kind of error: {escape(run.error)}</p>" if run.error else ""
+    return f"<p>{escape(text.strip())}</p>{kind}"
 
 
 def _run_parts(store: Store, run: Run) -> list[str]:

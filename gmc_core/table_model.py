@@ -21,7 +21,7 @@ from gmc_core.completion import Floats, estimates
 from gmc_core.cost import check_memory, estimate
 from gmc_core.covariance import FactoredCovariance
 from gmc_core.em import EmState, EmStep, initial_state, map_em
-from gmc_core.errors import ConfigError, NumericalError
+from gmc_core.errors import ConfigError, NotPositiveDefiniteError, NumericalError
 from gmc_core.estep import e_step, predict_pairs
 from gmc_core.exact import exact_em
 from gmc_core.gaussian import Gaussian
@@ -397,7 +397,7 @@ def _cholesky(matrix: Floats) -> Floats:
     try:
         return scipy.linalg.cholesky(matrix, lower=True)
     except np.linalg.LinAlgError:
-        raise NumericalError(
+        raise NotPositiveDefiniteError(
             "The model's covariance is singular, so nothing can be drawn from it; fit with a "
             "larger ε."
         ) from None

@@ -25,6 +25,8 @@ from explorer.units import bytes_text
 from explorer.watching import fingerprint, redraw_on_progress
 from gmc_core.store import Run
 from gmc_core.store.naming import data_name, distinct_names
+from gmc_core.store.seal import NOT_OURS
+from gmc_core.store.transfer import import_run
 
 QUANTITIES = {
     "nmae": "NMAE",
@@ -128,6 +130,8 @@ def one(run: Run) -> None:
         delete([run])
     if run.message:
         st.caption(escape(run.message))
+    if not run.answers:
+        st.caption(NOT_OURS)
     left, right = st.columns([1, 2], gap="small")
     words(left, "Name", run.id, run.label, store.rename, placeholder=run.title)
     words(right, "Note", run.id, run.note, store.annotate)
@@ -225,7 +229,7 @@ def take_in() -> None:
             with TemporaryDirectory(prefix="gmc-import-") as folder:
                 path = Path(folder) / f"run{Path(file.name).suffix.lower()}"
                 path.write_bytes(file.getbuffer())
-                run = context.store().import_run(path)
+                run = import_run(context.store(), path)
             st.toast(f"Imported {escape(run.title)}.")
             st.rerun()
 

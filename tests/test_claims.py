@@ -197,12 +197,16 @@ def test_the_objective_must_rise_every_time():
 
 
 def test_full_rank_counts_the_fits_that_broke_down():
-    broken = Measured("runsingular", "failed", "Iteration 4: Σ is not positive definite.")
+    broken = Measured(
+        "runsingular", "failed", error_kind="not-positive-definite", error_iteration=4
+    )
     got = verdict("full-rank", results({"singular": broken}))
     assert got.verdict == HOLDS
     assert "iteration 4, so it is needed" in got.sentence
     assert got.runs[-1] == "runsingular"
     assert "none became singular either" in verdict("full-rank", results()).sentence
+    worded = Measured("runsingular", "failed", "Iteration 4: Σ is not positive definite.")
+    assert "the run is failed" in verdict("full-rank", results({"singular": worded})).sentence
     failing = replace(broken, run="runcolumns")
     got = verdict("full-rank", results({"columns": failing}))
     assert (got.verdict, got.value) == (FAILS, 1)

@@ -43,11 +43,12 @@ def subject():
     return Subject.of(BASE, prepare(BASE), 2)
 
 
-def end_one(store, state="finished", message=""):
+def end_one(store, state="finished", message="", kind=None):
     """A worker takes the oldest run and ends it."""
     worker_side.register(store, "w", beside=True)
     claim = worker_side.take(store, "w")
-    claim.end(state, message, {"nmae": 0.4} if state == "finished" else None)
+    summary = {"nmae": 0.4} if state == "finished" else None
+    claim.end(state, message, summary, error_kind=kind)
     worker_side.retire(store, "w")
     return claim.run.id
 
@@ -94,8 +95,8 @@ def test_what_was_stopped_goes_on_but_a_breakdown_is_a_result(store, subject):
     runs = submit(store, subject)
     ends = (
         ("interrupted", "The worker died."),
-        ("failed", "Iteration 1: Σ is not positive definite. Raise ε."),
-        ("failed", "The disk is full."),
+        ("failed", "Whatever it says.", "not-positive-definite"),
+        ("failed", "The disk is full, or Σ is not positive definite.", "system"),
     )
     ended = [end_one(store, *how) for how in ends]
     names = [next(name for name, run in runs.items() if run.id == id) for id in ended]

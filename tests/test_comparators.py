@@ -347,6 +347,26 @@ def test_a_package_learns_from_what_is_known_of_the_test_users(python_with, spli
     assert outcome.peak_bytes > 0
 
 
+def test_another_version_of_a_package_is_another_method(tmp_path):
+    """So that its results are computed again."""
+    from gmc_core.comparison_files import method_key
+
+    keys = set()
+    for version in ("1.1.4", "1.1.5", "1.1.5"):
+        folder = tmp_path / version
+        information = folder / f"scikit_surprise-{version}.dist-info"
+        information.mkdir(parents=True, exist_ok=True)
+        (folder / "surprise.py").write_text("")
+        (information / "METADATA").write_text(f"Name: scikit-surprise\nVersion: {version}\n")
+        python = folder / "python"
+        python.write_text(f'#!/bin/sh\nPYTHONPATH={folder} exec {sys.executable} "$@"\n')
+        python.chmod(0o755)
+        method = PeerMethod("surprise-svd", str(python))
+        assert version in method.identity
+        keys.add(method_key(method))
+    assert len(keys) == 2
+
+
 def test_a_package_never_gets_the_held_out_ratings():
     for split in splits():
         arrays = plain_arrays(split)

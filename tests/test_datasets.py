@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import http.server
 import socket
+import ssl
 import threading
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
 import pytest
+import requests
 from reader_files import EACHMOVIE, ML1M, ML100K, ML_CSV, folder, text_file, zipped
 
 from gmc_core import datasets, downloads
@@ -163,8 +166,29 @@ def test_certificates_are_always_checked():
     # A reader of an error about a certificate must not find a switch for it.
     source = Path(downloads.__file__).read_text(encoding="utf-8")
     assert "verify=" not in source
-    error = OSError("[SSL: CERTIFICATE_VERIFY_FAILED] certificate has expired")
-    assert "certificate is not valid" in downloads._reason(error)
+    error = requests.exceptions.SSLError("x")
+    assert "certificate is not valid" in downloads._failure(error).reason
+    error = ssl.SSLCertVerificationError("x")
+    assert "certificate is not valid" in downloads._failure(error).reason
+
+
+def test_why_a_download_failed_is_told_by_the_class_of_the_error():
+    refused, lost = ConnectionRefusedError(), socket.gaierror()
+    wrapped = requests.exceptions.ConnectionError("x")
+    wrapped.__cause__ = lost
+    for error, words, offline in (
+        (refused, "no connection", True),
+        (wrapped, "cannot be resolved", True),
+        (requests.exceptions.ReadTimeout("x"), "no answer", False),
+        (OSError(errno.ENETUNREACH, "x"), "no connection", True),
+        # Words of others' messages mean nothing.
+        (ValueError("hash of SSLError CERTIFICATE_VERIFY_FAILED"), "ValueError", False),
+        (OSError("offline: timed out, Connection refused, getaddrinfo"), "OSError", False),
+    ):
+        found = downloads._failure(error)
+        assert words in found.reason
+        assert found.offline == offline
+    assert not downloads._explain([("u", downloads._failure(error))], Path("x")).count("seems")
 
 
 def test_cache_folder(monkeypatch, tmp_path):

@@ -6,6 +6,7 @@ import json
 import random
 import zipfile
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,7 @@ from gmc_core.settings import FitSettings
 from gmc_core.splits import no_split
 from gmc_core.store import Run, Store, artifacts
 from gmc_core.store.places import write_atomically
-from gmc_core.store.transfer import FORMATS
+from gmc_core.store.transfer import FORMATS, export, import_run
 
 
 @pytest.fixture(scope="module")
@@ -153,12 +154,12 @@ def look_at(store: Store, run: Run, folder: Path) -> None:
     runs_table(store.runs())
     for format in FORMATS:
         if format != "model" or store.model_path(run.id):
-            store.export(run.id, folder / f"again.{format}", format)
+            export(store, run.id, folder / f"again.{format}", format)
 
 
 def test_imported_runs_are_shown_or_refused(store, tmp_path):
     run = store.runs()[0]
-    exported = store.export(run.id, tmp_path / "run.zip")
+    exported = export(store, run.id, tmp_path / "run.zip")
     content = exported.read_bytes()
     with zipfile.ZipFile(exported) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
@@ -178,7 +179,7 @@ def test_imported_runs_are_shown_or_refused(store, tmp_path):
                 for member, data in members.items():
                     archive.writestr(member, mutated(data, rng) if member == name else data)
         with Store(tmp_path / f"store{seed}") as other:
-            found = tried(other.import_run, path, path=path)
+            found = tried(partial(import_run, other), path, path=path)
             if found is None:
                 assert other.runs() == []
                 assert not list((tmp_path / f"store{seed}" / "runs").glob("*"))
@@ -194,7 +195,7 @@ def test_a_pickle_in_a_run_is_never_read(store, tmp_path):
             return (Path.mkdir, (tmp_path / "evil",))
 
     run = store.runs()[0]
-    exported = store.export(run.id, tmp_path / "run.zip")
+    exported = export(store, run.id, tmp_path / "run.zip")
     with zipfile.ZipFile(exported) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     np.savez(tmp_path / "evil.npz", bin_starts=np.array([Evil()], dtype=object))
@@ -206,7 +207,7 @@ def test_a_pickle_in_a_run_is_never_read(store, tmp_path):
                     evil = (tmp_path / "evil.npz").read_bytes()
                     archive.writestr(member, evil if member == name else data)
             with Store(tmp_path / name.replace("/", "-")) as other:
-                found = tried(other.import_run, path, path=path)
+                found = tried(partial(import_run, other), path, path=path)
                 if found is not None:  # a model is looked at when it is used
                     with pytest.raises(ModelFileError):
                         other.model(found.id)

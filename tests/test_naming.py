@@ -13,6 +13,7 @@ from gmc_core.filters import Filter
 from gmc_core.settings import FitSettings
 from gmc_core.store import Store
 from gmc_core.store.naming import distinct_names, run_name
+from gmc_core.store.transfer import export
 
 
 @pytest.fixture(autouse=True)
@@ -130,7 +131,7 @@ def test_the_command_line_and_the_exports_name_model_and_seed(store, tmp_path, c
     out = capsys.readouterr().out
     assert name in out and run_name(other) in out
     for ending in ("html", "csv", "json"):
-        text = store.export(run.id, tmp_path / f"r.{ending}").read_text()
+        text = export(store, run.id, tmp_path / f"r.{ending}").read_text()
         assert name in text
     assert run.id in [one.id for one in store.runs(text="seed 3")]
 

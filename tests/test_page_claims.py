@@ -52,13 +52,14 @@ def about():
     return Subject.of(BASE, prepare(BASE))
 
 
-def end(store, count, state="finished", message=""):
+def end(store, count, state="finished", message="", kind=None):
     """A worker ends the oldest runs."""
     name = secrets.token_hex(4)
     worker_side.register(store, name, beside=True)
     for _ in range(count):
         claim = worker_side.take(store, name)
-        claim.end(state, message, {"nmae": 0.4} if state == "finished" else None)
+        summary = {"nmae": 0.4} if state == "finished" else None
+        claim.end(state, message, summary, error_kind=kind)
     worker_side.retire(store, name)
 
 
@@ -125,9 +126,9 @@ def test_cancel_and_go_on(store, started, about):
 
 def test_a_run_that_failed_tells_why_and_numerics_without_epsilon_do_not(store, about):
     check.submit(store, about)
-    end(store, 1, "failed", "The disk is *full*.")
+    end(store, 1, "failed", "The disk is *full*.", "system")
     end(store, 1)
-    end(store, 1, "failed", "Iteration 2: Σ is not positive definite.")
+    end(store, 1, "failed", "Whatever it says.", "not-positive-definite")
     at = opened("claims", **FEW)
     assert [warning.value for warning in at.warning] == [
         "Claims: the paper's settings, weak: The disk is \\*full\\*."

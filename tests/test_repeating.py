@@ -17,10 +17,11 @@ from explorer import sources
 from gmc_core.cli import arguments, main
 from gmc_core.experiment import ExperimentConfig
 from gmc_core.filters import Filter
-from gmc_core.provenance import ROLES, file_sha256
+from gmc_core.hashes import ROLES, file_sha256
 from gmc_core.settings import FitSettings
 from gmc_core.store import Run, Store
 from gmc_core.store.command import command
+from gmc_core.store.transfer import export, import_run
 from gmc_core.sweeps import SweepConfig, submit_sweep
 from gmc_core.worker import work
 
@@ -199,7 +200,7 @@ def test_another_noise_file_is_refused(tmp_path, capsys):
     noise.write_text("item,variance\n" + "".join(f"{m + 100},0.5\n" for m in range(15)))
     fit = FitSettings(iterations=1, noise=str(noise))
     run = computed(store, ExperimentConfig(data=str(file), reading=READING, filter=FEW, fit=fit))
-    store.export(run.id, tmp_path / "run.zip")
+    export(store, run.id, tmp_path / "run.zip")
     with zipfile.ZipFile(tmp_path / "run.zip") as archive:
         assert archive.read("noise.csv") == noise.read_bytes()
     words = shlex.split(store.command(run.id))[1:]
@@ -241,7 +242,7 @@ def test_the_export_holds_what_is_needed_but_the_data(tmp_path):
     file = odd_file(tmp_path / "r.csv")
     run = computed(store, ExperimentConfig(data=str(file), reading=READING, filter=FEW,
                                            fit=FITS["paper"]))  # fmt: skip
-    store.export(run.id, tmp_path / "run.zip")
+    export(store, run.id, tmp_path / "run.zip")
     with zipfile.ZipFile(tmp_path / "run.zip") as archive:
         told, page = archive.read("repeat.txt").decode(), archive.read("report.html").decode()
         names = archive.namelist()
@@ -249,11 +250,11 @@ def test_the_export_holds_what_is_needed_but_the_data(tmp_path):
     assert run.title in told and str(run.data_sha256) in told
     assert "r.csv" not in names
     assert "item mean" in page and f"{run.baselines['user and item bias']:.6g}" in page
-    assert Store(tmp_path / "other").import_run(tmp_path / "run.zip").baselines == run.baselines
-    content = json.loads(store.export(run.id, tmp_path / "run.json").read_text())
+    assert import_run(Store(tmp_path / "other"), tmp_path / "run.zip").baselines == run.baselines
+    content = json.loads(export(store, run.id, tmp_path / "run.json").read_text())
     assert content["name"] == run.title
     assert content["repetitions"][0]["baselines"]["item mean"]["nmae"] > 0
-    assert f"{run.title}" in store.export(run.id, tmp_path / "r.csv.csv").read_text()
+    assert f"{run.title}" in export(store, run.id, tmp_path / "r.csv.csv").read_text()
 
 
 def test_fit_prints_the_baselines(tmp_path, capsys):

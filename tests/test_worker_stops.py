@@ -131,6 +131,7 @@ def test_a_numerical_failure_keeps_records_and_model(
     run = store.run(run.id)
     assert run.state == "failed"
     assert "Iteration 4: broke down; raise ε." in run.message
+    assert (run.error_kind, run.error_iteration) == ("numerical", 4)
     assert [record.iteration for _, record in store.records(run.id)] == [1, 2, 3]
     assert store.model(run.id).iteration in (3, 4)
     assert store.messages(run.id)[-1][1] == "error"

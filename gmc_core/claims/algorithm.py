@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from gmc_core.claims.results import NotMeasured, Results
@@ -96,8 +94,8 @@ def _without_epsilon(results: Results) -> str:
     if found is None or found.state in ("queued", "running"):
         return "Without ε has not been tried yet."
     if found.broke_down:
-        at = re.search(r"Iteration (\d+)", found.message)
-        where = f" in iteration {at[1]}" if at else ""
+        at = found.error_iteration
+        where = "" if at is None else f" in iteration {at}"
         return f"With ε = 0 a covariance became singular{where}, so it is needed here."
     if found.finished:
         return "With ε = 0 none became singular either within so many iterations."

@@ -67,7 +67,7 @@ def runs_of(store: Store, subject: Subject) -> dict[str, Run]:
     counts = {config.repetitions for config in experiments.values()}
     found: dict[str, Run] = {}
     for run in store.runs():  # newest first
-        if run.kind != "run":
+        if run.kind != "run" or not run.answers:
             continue
         same = [run.key, *_with_fewer_repetitions(run, counts, subject)]
         name = next((keys[key] for key in same if key in keys), None)
@@ -107,7 +107,7 @@ def progress(store: Store, subject: Subject) -> Progress:
 def _goes_on(run: Run) -> bool:
     """Whether a stopped run would end otherwise if it were resumed."""
     # A breakdown of the numerics is a result, and would come again.
-    return run.state in RESUMABLE and "positive definite" not in run.message
+    return run.state in RESUMABLE and not run.broke_down
 
 
 def submit(store: Store, subject: Subject) -> dict[str, Run]:
@@ -248,7 +248,7 @@ def look(store: Store, subject: Subject) -> Results:
 
 def _measured(store: Store, run: Run, sha256: str) -> Measured:
     if run.state in ("finished", "failed"):
-        return _ended(_Hashed(store), run.id, run.state, run.message, run.ended)
+        return _ended(_Hashed(store), run.id, run.state, run.ended)
     return Measured(run.id, run.state, run.message)
 
 
@@ -266,19 +266,20 @@ class _Hashed:
 
 
 @lru_cache(maxsize=64)
-def _ended(
-    holder: _Hashed, identity: str, state: str, message: str, ended: float | None
-) -> Measured:
+def _ended(holder: _Hashed, identity: str, state: str, ended: float | None) -> Measured:
     """A run that changes no more; read once however often a page asks."""
     store = holder.store
     curves: dict[int, list] = {}
     for repetition, record in store.records(identity):
         curves.setdefault(repetition, []).append(record)
-    parts = (store.held_out(identity, r) for r in range(store.run(identity).repetitions))
+    run = store.run(identity)
+    parts = (store.held_out(identity, r) for r in range(run.repetitions))
     return Measured(
         identity,
         state,
-        message,
+        run.message,
         tuple(tuple(curves[r]) for r in sorted(curves)),
         tuple(part for part in parts if part is not None) if state == "finished" else (),
+        run.error_kind,
+        run.error_iteration,
     )

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from gmc_core.claims.subject import Subject
 from gmc_core.comparison import Comparison
+from gmc_core.errors import NotPositiveDefiniteError
 from gmc_core.fit import IterationRecord
 from gmc_core.metrics import PairedDifference, normalized_errors, paired_difference
 from gmc_core.store import HeldOut
@@ -22,7 +23,8 @@ class NotMeasured(Exception):
 class Measured:
     """One experiment's outcome.
 
-    run : its id. state, message : as in :class:`gmc_core.store.Run`.
+    run : its id. state, message, error_kind, error_iteration : as in
+        :class:`gmc_core.store.Run`.
     records : of each finished repetition (of a run that failed: of all begun).
     held_out : of each finished repetition.
     """
@@ -32,6 +34,8 @@ class Measured:
     message: str = ""
     records: tuple[tuple[IterationRecord, ...], ...] = ()
     held_out: tuple[HeldOut, ...] = ()
+    error_kind: str | None = None
+    error_iteration: int | None = None
 
     @property
     def finished(self) -> bool:
@@ -41,7 +45,7 @@ class Measured:
     @property
     def broke_down(self) -> bool:
         """Whether a covariance lost its positive definiteness."""
-        return self.state == "failed" and "positive definite" in self.message
+        return self.state == "failed" and self.error_kind == NotPositiveDefiniteError.kind
 
 
 @dataclass(frozen=True, eq=False)

@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         run_with_progress(experiment)
     except (KeyboardInterrupt, NumericalError) as error:
-        _keep(args, experiment, str(error) or "stopped")
+        _keep(args, experiment, error)
         raise
     result = experiment.result()
     if args.json is not None:
@@ -117,11 +117,21 @@ def _detach(args: argparse.Namespace, config: Any) -> int:
     return int(runs.detach(config, again=args.again) or 0)
 
 
-def _keep(args: argparse.Namespace, experiment: Experiment, reason: str) -> None:
+def _keep(
+    args: argparse.Namespace, experiment: Experiment, error: KeyboardInterrupt | NumericalError
+) -> None:
     """Keep what an interrupted run has reached, where the person asked for it."""
     result = experiment.result()
     if args.json is not None and result["repetitions"]:
-        write_json(args.json, {**result, "error": reason})
+        write_json(
+            args.json,
+            {
+                **result,
+                "error": str(error) or "stopped",
+                "error_kind": getattr(error, "kind", "stopped"),
+                "error_iteration": getattr(error, "iteration", None),
+            },
+        )
         if args.json != "-":
             note(f"the iterations done so far are in {args.json}")
     if experiment.fit is not None and experiment.fit.iteration > 0:

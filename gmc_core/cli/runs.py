@@ -155,6 +155,7 @@ def nmae(store: Store, run: Run) -> float | None:
 def show_run(args: argparse.Namespace) -> None:
     """``runs show``"""
     from gmc_core.report_html import flat, text
+    from gmc_core.store.seal import NOT_OURS
     from gmc_core.store.transfer import content_of
 
     with open_store() as store:
@@ -164,6 +165,10 @@ def show_run(args: argparse.Namespace) -> None:
         if args.json == "-":
             return
         lines = [f"{run.id}  {run.title}", f"{run.state}, {progress(run)}. {run.message}".strip()]
+        if run.error:
+            lines.append(f"kind of error: {run.error}")
+        if not run.answers:
+            lines.append(NOT_OURS)
         if run.note:
             lines.append(run.note)
         left = store.remaining_seconds(run.id)
@@ -244,15 +249,25 @@ def compare(args: argparse.Namespace) -> None:
 
 def export_run(args: argparse.Namespace) -> None:
     """``runs export``"""
+    from gmc_core.store import transfer
+
     with open_store() as store:
-        path = store.export(store.find(args.id).id, args.file, args.format)
+        path = transfer.export(store, store.find(args.id).id, args.file, args.format)
         note(f"written to {path}")
 
 
 def import_run(args: argparse.Namespace) -> None:
     """``runs import``"""
+    from gmc_core.store import transfer
+    from gmc_core.store.seal import NOT_OURS
+
     with open_store() as store:
-        print(store.import_run(args.file).id)
+        run = transfer.import_run(store, args.file)
+        if not run.answers:
+            note(NOT_OURS)
+        if run.message:
+            note(run.message)
+        print(run.id)
 
 
 def cancel(args: argparse.Namespace) -> None:

@@ -14,6 +14,7 @@ Every package runs with its recommended or tuned settings; predictions are raw.
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import os
 import sys
@@ -246,6 +247,17 @@ PEERS: dict[str, tuple[str, Callable[[Split], Fitted]]] = {
 }
 
 
+DISTRIBUTIONS = {"surprise": "scikit-surprise"}
+
+
+def version_of(module: str) -> str:
+    """The installed version of a package; "unknown" where it does not tell."""
+    try:
+        return importlib.metadata.version(DISTRIBUTIONS.get(module, module))
+    except importlib.metadata.PackageNotFoundError:
+        return "unknown"
+
+
 def peak_bytes() -> float:
     """The most memory that this process has had; NaN where the system does not tell."""
     try:
@@ -271,8 +283,9 @@ def main() -> None:
     # This folder's modules must not stand in for the package's own imports.
     sys.path[:] = [place for place in sys.path if os.path.abspath(place or ".") != here]
     if sys.argv[1:] == ["--list"]:
-        found = [name for name, (module, _) in PEERS.items() if importlib.util.find_spec(module)]
-        print(" ".join(found))
+        for name, (module, _) in PEERS.items():
+            if importlib.util.find_spec(module):
+                print(name, version_of(module))
         return
     name, source, target = sys.argv[1:4]
     with np.load(source) as stored:

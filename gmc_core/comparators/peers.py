@@ -48,6 +48,8 @@ PEER_LABELS = {
 class PeerError(GmcError):
     """Another package failed, or its Python does not run."""
 
+    kind = "package"
+
 
 @dataclass(frozen=True)
 class PeerMethod:
@@ -75,8 +77,8 @@ class PeerMethod:
 
     @property
     def identity(self) -> str:
-        """Name and version; the settings are fixed in the script."""
-        return f"{self.name} {VERSION}"
+        """Name, the script's version and the package's; the settings are fixed in the script."""
+        return f"{self.name} {VERSION} {_listed(self.python).get(self.name, 'unknown')}"
 
     def predict(self, split: Split, team: Team) -> npt.NDArray[np.float64]:
         """(n_test,) raw predictions; see :meth:`run`."""
@@ -161,7 +163,8 @@ def installed_peers(pythons: Sequence[str] | None = None) -> dict[str, str]:
 
 
 @lru_cache(maxsize=16)
-def _listed(python: str) -> tuple[str, ...]:
+def _listed(python: str) -> dict[str, str]:
+    """The methods that an interpreter has → the version of the package of each."""
     try:
         done = subprocess.run(
             [python, str(SCRIPT), "--list"],
@@ -178,7 +181,8 @@ def _listed(python: str) -> tuple[str, ...]:
             f"{python} cannot run the packages' script: {last[:160]}. Give a Python 3.9 or newer "
             "with NumPy and the packages."
         )
-    return tuple(name for name in done.stdout.split() if name in PEER_LABELS)
+    pairs = (line.split(maxsplit=1) for line in done.stdout.splitlines())
+    return {pair[0]: pair[-1] for pair in pairs if pair and pair[0] in PEER_LABELS}
 
 
 def _environment(threads: int) -> dict[str, str]:

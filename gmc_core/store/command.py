@@ -14,7 +14,7 @@ from typing import Any
 from gmc_core.datasets import DATASETS
 from gmc_core.experiment import ExperimentConfig
 from gmc_core.filters import Filter
-from gmc_core.provenance import FILES, ROLES, given_name, is_hash, option
+from gmc_core.hashes import FILES, ROLES, given_name, is_hash, option
 from gmc_core.ratings import RatingScale
 from gmc_core.settings import FitSettings
 from gmc_core.splits import default_counts

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gmc_core.experiment import ExperimentConfig
-from gmc_core.provenance import option
+from gmc_core.hashes import option
 from gmc_core.store.command import RATINGS_DIGITS, repeating
 from gmc_core.store.comparisons import ComparisonFolder, Plan
 from gmc_core.store.submitting import absolute, anywhere

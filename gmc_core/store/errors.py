@@ -14,6 +14,8 @@ from gmc_core.errors import GmcError
 class StoreError(GmcError):
     """The store of runs cannot do what was asked; nothing was lost."""
 
+    kind = "store"
+
 
 def is_damaged(error: sqlite3.Error) -> bool:
     """Whether SQLite says that the file itself is broken, not merely busy or unreadable."""

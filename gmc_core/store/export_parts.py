@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from gmc_core.provenance import FILES, given_name, is_hash
+from gmc_core.hashes import FILES, given_name, is_hash
 from gmc_core.store.run import Run
 from gmc_core.store.store import Store
 from gmc_core.table_files import safe_text

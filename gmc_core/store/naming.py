@@ -6,22 +6,46 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from gmc_core.config import ExperimentConfig
 from gmc_core.filters import Filter
+from gmc_core.hashes import given_name
 from gmc_core.models import settings_for
-from gmc_core.provenance import given_name
 from gmc_core.ratings import RatingScale
 from gmc_core.settings import FitSettings
-
-if TYPE_CHECKING:
-    from gmc_core.experiment import ExperimentConfig
-    from gmc_core.store.run import Run
 
 PROTOCOL_WORDS = {"none": "all ratings", "pair": "own split"}
 
 
-def run_name(run: Run) -> str:
+class Named(Protocol):
+    """What a name is made from; see :class:`gmc_core.store.run.Run`."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def label(self) -> str: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def config(self) -> ExperimentConfig: ...
+    @property
+    def sweep(self) -> dict[str, Any] | None: ...
+    @property
+    def data(self) -> dict[str, Any] | None: ...
+    @property
+    def data_sha256(self) -> str | None: ...
+    @property
+    def seeds(self) -> tuple[int, ...]: ...
+    @property
+    def iterations(self) -> int: ...
+    @property
+    def created(self) -> float: ...
+    @property
+    def ended(self) -> float | None: ...
+
+
+def run_name(run: Named) -> str:
     """A person's name for a run, or one made from its settings.
 
     "sample, ordered ratings, seed 0, weak, L = 10": what tells runs apart most often stands
@@ -38,7 +62,7 @@ def run_name(run: Run) -> str:
     return ", ".join([*parts, f"L = {config.fit.iterations}"])
 
 
-def _sweep_name(run: Run) -> str:
+def _sweep_name(run: Named) -> str:
     assert run.sweep is not None
     config, epsilons = run.config, run.sweep["epsilons"]
     span = f"{min(epsilons):.3g}–{max(epsilons):.3g}" if len(epsilons) > 1 else f"{epsilons[0]:.3g}"
@@ -51,7 +75,7 @@ def _sweep_name(run: Run) -> str:
     return ", ".join([*parts, f"L = {lengths}"])
 
 
-def data_name(run: Run) -> str:
+def data_name(run: Named) -> str:
     """What the data are called; before they have been seen, the end of their path."""
     known = (run.data or {}).get("name")
     path = run.config.data or run.config.train_file or ""
@@ -71,7 +95,7 @@ def _protocol(config: ExperimentConfig) -> str:
     return PROTOCOL_WORDS.get(config.protocol, config.protocol)
 
 
-def seed_words(run: Run) -> list[str]:
+def seed_words(run: Named) -> list[str]:
     """ "seed 0" or "seeds 0–2"; nothing where nothing is drawn."""
     if run.config.protocol in ("none", "pair"):
         return []
@@ -146,7 +170,7 @@ def _filter_words(config: ExperimentConfig) -> list[str]:
     return words
 
 
-def found_words(run: Run) -> str:
+def found_words(run: Named) -> str:
     """What became of a run that a start has found instead of a new one, and when."""
 
     def moment(seconds: float) -> str:
@@ -159,7 +183,7 @@ def found_words(run: Run) -> str:
     return f"{words}, since {moment(run.created)}"
 
 
-def distinct_names(runs: Sequence[Run]) -> dict[str, str]:
+def distinct_names(runs: Sequence[Named]) -> dict[str, str]:
     """id → name; names that would be equal get what tells the runs apart.
 
     First the settings that the names leave out, then the data's hash, then the time of
@@ -169,7 +193,7 @@ def distinct_names(runs: Sequence[Run]) -> dict[str, str]:
     for tell in (_other_settings, _data_hash, _submitted, _identity):
         counts = Counter(names.values())
         equal = [run for run in runs if counts[names[run.id]] > 1]
-        groups: dict[str, list[Run]] = {}
+        groups: dict[str, list[Named]] = {}
         for run in equal:
             groups.setdefault(names[run.id], []).append(run)
         for name, group in groups.items():
@@ -180,7 +204,7 @@ def distinct_names(runs: Sequence[Run]) -> dict[str, str]:
     return names
 
 
-def _other_settings(runs: Sequence[Run]) -> list[str]:
+def _other_settings(runs: Sequence[Named]) -> list[str]:
     """Of runs with equal names: their settings that differ, such as two labels' seeds."""
     every = []
     for run in runs:
@@ -205,13 +229,13 @@ def _other_settings(runs: Sequence[Run]) -> list[str]:
     ]
 
 
-def _data_hash(runs: Sequence[Run]) -> list[str]:
+def _data_hash(runs: Sequence[Named]) -> list[str]:
     return [f"data {run.data_sha256[:6]}" if run.data_sha256 else "" for run in runs]
 
 
-def _submitted(runs: Sequence[Run]) -> list[str]:
+def _submitted(runs: Sequence[Named]) -> list[str]:
     return [time.strftime("%Y-%m-%d %H:%M", time.localtime(run.created)) for run in runs]
 
 
-def _identity(runs: Sequence[Run]) -> list[str]:
+def _identity(runs: Sequence[Named]) -> list[str]:
     return [run.id for run in runs]

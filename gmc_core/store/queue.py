@@ -97,7 +97,8 @@ def take(store: Store, worker: str) -> Claim | None:
             return None
         database.execute(
             "UPDATE runs SET state = 'running', worker = ?, started = coalesce(started, ?), "
-            "cancel = 0, message = '', machine = ?, version = ? WHERE id = ?",
+            "cancel = 0, message = '', error_kind = NULL, error_iteration = NULL, machine = ?, "
+            "version = ? WHERE id = ?",
             (worker, time.time(), json.dumps(machine()), package_version(), rows[0]["id"]),
         )
         return Claim(store, worker, store.run(rows[0]["id"]))
@@ -152,7 +153,7 @@ class Claim:
             return None
         rows = self.store.rows(
             "SELECT id FROM runs WHERE key = ? AND kind = 'run' AND state = 'finished' "
-            "AND keep >= ? ORDER BY number LIMIT 1",
+            "AND answers AND keep >= ? ORDER BY number LIMIT 1",
             key, int(self.run.keeps_model),
         )  # fmt: skip
         return rows[0]["id"] if rows else None
@@ -238,14 +239,25 @@ class Claim:
                 (self.run.id, repetition, json.dumps(result)),
             )
 
-    def end(self, state: State, message: str = "", summary: dict[str, Any] | None = None) -> None:
-        """Give the run back in its last state."""
+    def end(
+        self,
+        state: State,
+        message: str = "",
+        summary: dict[str, Any] | None = None,
+        *,
+        error_kind: str | None = None,
+        error_iteration: int | None = None,
+    ) -> None:
+        """Give the run back in its last state.
+
+        error_kind, error_iteration : of a run that failed, see :class:`gmc_core.store.Run`.
+        """
         disk = disk_bytes(self.folder)
         with self._mine() as database:
             values: dict[str, Any] = {} if summary is None else {"summary": json.dumps(summary)}
             self._update(
                 database, state=state, message=message, worker=None, cancel=0, ended=time.time(),
-                disk=disk, **values,
+                disk=disk, error_kind=error_kind, error_iteration=error_iteration, **values,
             )  # fmt: skip
             database.execute(
                 "UPDATE runs SET ended = ? WHERE id = ?", (time.time(), self.run.parent)

@@ -7,6 +7,7 @@ import sqlite3
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from gmc_core.errors import BREAKDOWNS
 from gmc_core.experiment import ExperimentConfig
 from gmc_core.ratings import RatingScale
 from gmc_core.store.naming import run_name
@@ -39,6 +40,12 @@ class Run:
     cost : :class:`gmc_core.cost.Cost` by name, and ``seconds`` for one iteration.
     summary : pooled scores, seconds, peak memory; None before the end.
     message : why the run is in its state, where that needs a word.
+    error_kind : of a run that failed: the ``kind`` of its error, see :mod:`gmc_core.errors`;
+        None of other runs, and where a version that kept none computed it.
+    error_iteration : the iteration that broke, from 1; None where there is none.
+    answers : whether it stands for a fresh start with the same settings; false of a run that
+        was imported and is not known to be this store's own, see
+        :mod:`gmc_core.store.transfer`.
     version, machine : what computed it. worker : who has it, while it runs.
     keeps_model : whether model, pictures of every iteration and state are kept.
     cancelling : asked to stop, not yet stopped.
@@ -72,6 +79,9 @@ class Run:
     cancelling: bool
     disk_bytes: int
     children: dict[str, int] = field(default_factory=dict)
+    error_kind: str | None = None
+    error_iteration: int | None = None
+    answers: bool = True
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -103,6 +113,19 @@ class Run:
     def resumable(self) -> bool:
         """Whether :meth:`Store.resume` takes it."""
         return self.state in RESUMABLE
+
+    @property
+    def broke_down(self) -> bool:
+        """Whether the numbers ended it: resumed, it would end in the same way."""
+        return self.state == "failed" and self.error_kind in BREAKDOWNS
+
+    @property
+    def error(self) -> str:
+        """Kind and iteration of the error for reports; "" if there was none or none is known."""
+        if self.error_kind is None:
+            return ""
+        at = "" if self.error_iteration is None else f", iteration {self.error_iteration}"
+        return f"{self.error_kind}{at}"
 
     @property
     def progress(self) -> float:
@@ -175,6 +198,9 @@ def run_of(row: sqlite3.Row, children: dict[str, int], disk: int) -> Run:
         cancelling=bool(row["cancel"]) and row["state"] == "running",
         disk_bytes=disk,
         children=children,
+        error_kind=row["error_kind"],
+        error_iteration=row["error_iteration"],
+        answers=bool(row["answers"]),
     )
 
 

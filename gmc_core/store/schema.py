@@ -84,6 +84,19 @@ MIGRATIONS: tuple[str, ...] = (
     );
     CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);
     """,
+    # The kind of error that ended a run, and whether the run may answer for another of the same
+    # settings. Before, only the message told a breakdown from what may go better the next time;
+    # this one time it is read, so that the breakdowns of old runs stay results. The kind of
+    # every other old error stays unknown, and such a run may be resumed.
+    """
+    ALTER TABLE runs ADD COLUMN error_kind TEXT;
+    ALTER TABLE runs ADD COLUMN error_iteration INTEGER;
+    ALTER TABLE runs ADD COLUMN answers INTEGER NOT NULL DEFAULT 1;
+    UPDATE runs SET error_kind = 'not-positive-definite',
+        error_iteration = CASE WHEN message GLOB 'Iteration [0-9]*:*'
+            THEN CAST(substr(message, 11) AS INTEGER) END
+        WHERE state = 'failed' AND instr(message, 'positive definite') > 0
+    """,
 )
 
 SCHEMA_VERSION = len(MIGRATIONS)

@@ -6,7 +6,6 @@ number of processes and threads may use it at once.
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from contextlib import suppress
@@ -87,7 +86,8 @@ class Store(Submitting):
         with self.writing() as database:
             states = ", ".join(f"'{state}'" for state in RESUMABLE)
             changed = database.execute(
-                "UPDATE runs SET state = 'queued', cancel = 0, ended = NULL, message = '' "
+                "UPDATE runs SET state = 'queued', cancel = 0, ended = NULL, message = '', "
+                "error_kind = NULL, error_iteration = NULL "
                 f"WHERE (id = ? OR parent = ?) AND kind = 'run' AND state IN ({states})",
                 (id, id),
             ).rowcount
@@ -153,20 +153,6 @@ class Store(Submitting):
     def disk_usage(self) -> int:
         """Bytes of the whole store."""
         return disk_bytes(self.path)
-
-    # Taking out and in ----------------------------------------------------------
-
-    def export(self, id: str, path: str | os.PathLike[str], format: str | None = None) -> Path:
-        """Write a run to a file; see :func:`gmc_core.store.transfer.export`."""
-        from gmc_core.store.transfer import export
-
-        return export(self, id, Path(path), format)
-
-    def import_run(self, path: str | os.PathLike[str]) -> Run:
-        """Take in a run that was exported as zip (or json: without its files)."""
-        from gmc_core.store.transfer import import_run
-
-        return import_run(self, Path(path))
 
     def command(self, id: str) -> str:
         """The shell command that repeats this run."""

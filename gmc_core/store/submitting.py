@@ -61,7 +61,8 @@ class Submitting(Reading):
         """Queue an experiment, or find the same one; tells whether it is new.
 
         The same one is a finished, queued or running run with the same settings on
-        the same data and the same version of the model's code. Data that this store
+        the same data and the same version of the model's code; an imported one only if
+        this store has exported it. Data that this store
         has never seen have no hash before the worker has loaded them; the worker
         then takes over the result of an identical run, if there is one.
 
@@ -146,7 +147,7 @@ class Submitting(Reading):
 
     def _same(self, request: str, key: str | None, keep_model: bool) -> str | None:
         found = self.rows(
-            "SELECT id FROM runs WHERE kind = 'run' AND keep >= ? AND ("
+            "SELECT id FROM runs WHERE kind = 'run' AND answers AND keep >= ? AND ("
             "(key = ? AND state IN ('finished', 'queued', 'running')) OR "
             "(request = ? AND state IN ('queued', 'running'))) "
             "AND cancel = 0 ORDER BY state = 'finished' DESC, number LIMIT 1",

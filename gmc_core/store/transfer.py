@@ -4,12 +4,23 @@ json : the run with its records, in the layout of ``fit --json`` plus ``run``.
 csv : one line per record (of a sweep: per ε, L and seed).
 html : the report. model : the saved model. zip : everything, to be imported again, and what
 a person needs to repeat the run, without the data.
+
+An imported run is shown as it was exported, and computed by whoever exported it. What it may
+stand for is decided here:
+
+- Its key is made from its settings and its data, never copied.
+- It answers for a new start with its settings (is found instead of being computed) only if it
+  carries this store's own seal, unbroken (:mod:`gmc_core.store.seal`), and the key it was
+  computed with is the one that these settings, data and version of the model have now. Any
+  other, from another store or edited, is kept and shown, and computed anew when asked for.
+- One that had not ended goes on from its saved state only if its key is that one; else it begins
+  anew. It answers no more than before.
+- Where predictions travel and the figures are not theirs, its message says so.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import secrets
@@ -19,36 +30,43 @@ import time
 import zipfile
 import zlib
 from pathlib import Path, PurePosixPath
-from types import UnionType
-from typing import Any, BinaryIO, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, BinaryIO
 
-import numpy as np
-
-from gmc_core.array_archive import npy_header
 from gmc_core.errors import GmcError, brief
-from gmc_core.experiment import ExperimentConfig, split_reading
 from gmc_core.files import without_nan
-from gmc_core.fit import IterationRecord
-from gmc_core.ratings import RatingScale
-from gmc_core.readers import DelimitedOptions
 from gmc_core.store import artifacts
+from gmc_core.store.checked import (
+    check_arrays,
+    checked_config,
+    checked_count,
+    checked_data,
+    checked_dictionary,
+    checked_moment,
+    checked_numbers,
+    checked_record,
+    checked_result,
+    checked_sweep,
+    count_or_none,
+    json_or_none,
+    text_or_none,
+)
 from gmc_core.store.errors import StoreError, explained
 from gmc_core.store.export_parts import csv_of, repeating_files
 from gmc_core.store.places import disk_bytes, write_atomically
-from gmc_core.store.run import STATES, Run
+from gmc_core.store.run import RESUMABLE, STATES, Run
+from gmc_core.store.seal import copied, doubt, hashes, is_ours, seal
 from gmc_core.store.store import Store
+from gmc_core.store.submitting import key_of, request_of
 
 FORMATS = ("json", "csv", "html", "zip", "model")
 VERSION = 1
 MAX_JSON_BYTES = 500_000_000
-# Arrays that were compressed: as for archives of ratings.
-MAX_RATIO, RATIO_APPLIES_FROM_BYTES = 200, 100_000_000
-LATEST = 250e9  # seconds since 1970 of the year 9892; later ones cannot be shown
 LEVELS = ("info", "warning", "error")
 _KEPT = re.compile(r"model\.npz|state\.npz|picture-\d{1,9}-\d{1,9}\.npz|held-out-\d{1,9}\.npz")
+_GOES_ON = re.compile(r"state\.npz|held-out-\d+\.npz")
 
 
-def export(store: Store, id: str, path: Path, format: str | None = None) -> Path:
+def export(store: Store, id: str, path: str | os.PathLike[str], format: str | None = None) -> Path:
     """Write a run to a file; returns its path.
 
     format : one of ``FORMATS``; default from the file's name (".npz" is the model).
@@ -58,6 +76,7 @@ def export(store: Store, id: str, path: Path, format: str | None = None) -> Path
     StoreError
         If there is nothing to export in this format, or the file cannot be written.
     """
+    path = Path(path)
     format = format or {".npz": "model"}.get(path.suffix, path.suffix.lstrip("."))
     run = store.run(id)
     folder = path.absolute().parent
@@ -66,7 +85,8 @@ def export(store: Store, id: str, path: Path, format: str | None = None) -> Path
             f"{path} cannot be written; give the name of a file in a folder that you can write to."
         )
     if format == "json":
-        content = json.dumps(without_nan(content_of(store, run)), indent=1).encode()
+        plain = without_nan(content_of(store, run))
+        content = json.dumps({**plain, "seal": seal(store, plain, {})}, indent=1).encode()
     elif format == "csv":
         content = csv_of(store, run).encode()
     elif format == "html":
@@ -117,30 +137,37 @@ def content_of(store: Store, run: Run) -> dict[str, Any]:
 def _write_zip(store: Store, run: Run, file: BinaryIO) -> None:
     # Python's JSON keeps NaN, so that an imported run equals the exported one.
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr("run.json", json.dumps(content_of(store, run)))
+        files: dict[str, str] = {}
+        about_run = content_of(store, run)
         for name, content in repeating_files(store, run).items():
             archive.writestr(name, content)
         for one in (run, *store.runs(parent=run.id)):
             folder = store.folder(one.id)
             for path in sorted(folder.iterdir()) if folder.is_dir() else ():
                 if _wanted(path.name):
-                    archive.write(path, f"{one.id}/{path.name}")
+                    about = zipfile.ZipInfo.from_file(path, f"{one.id}/{path.name}")
+                    with path.open("rb") as source, archive.open(about, "w") as target:
+                        files[about.filename] = copied(source, target)
+        about_run["seal"] = seal(store, about_run, files)
+        archive.writestr("run.json", json.dumps(about_run))
 
 
 def _wanted(name: str) -> bool:
     return _KEPT.fullmatch(name) is not None and name.isascii()
 
 
-def import_run(store: Store, path: Path) -> Run:
+def import_run(store: Store, path: str | os.PathLike[str]) -> Run:
     """Take in an exported zip, or a json without the files; returns the new run.
 
-    The run gets a new id. One that had not ended becomes interrupted.
+    The run gets a new id. One that had not ended becomes interrupted. See the module for what
+    it may stand for.
 
     Raises
     ------
     StoreError
         If the file is damaged or no exported run.
     """
+    path = Path(path)
     try:
         if not zipfile.is_zipfile(path):
             if path.stat().st_size > MAX_JSON_BYTES:
@@ -175,37 +202,59 @@ def _take_in(store: Store, content: dict[str, Any], archive: zipfile.ZipFile | N
         raise StoreError("This run was exported by a newer version; update this program.")
     # JSON can hold halves of characters, which no page or file could show.
     json.dumps(content, ensure_ascii=False).encode()
-    new: list[tuple[str, str]] = []
+    ours = is_ours(store, content, {} if archive is None else _hashes(archive))
+    new: list[tuple[str, str, bool]] = []
     try:
         with store.writing():
-            identity = _insert(store, content, None, new)
-            for old, fresh in new:
+            identity = _insert(store, content, None, ours, new)
+            for old, fresh, goes_on in new:
                 if archive is not None:
-                    _unpack(store, archive, old, fresh)
+                    _unpack(store, archive, old, fresh, goes_on)
                 _forget_missing_model(store, fresh)
+                _tell_doubt(store, fresh)
     except BaseException:
-        for _, fresh in new:
+        for _, fresh, _ in new:
             shutil.rmtree(store.folder(fresh), ignore_errors=True)
         raise
     return store.run(identity)
 
 
-def _insert(
-    store: Store, content: dict[str, Any], parent: str | None, new: list[tuple[str, str]]
-) -> str:
-    from gmc_core.store.submitting import request_of
+def _hashes(archive: zipfile.ZipFile) -> dict[str, str] | None:
+    """Of the files that would be taken in."""
+    places = [PurePosixPath(member.filename) for member in archive.infolist()]
+    return hashes(archive, [str(p) for p in places if len(p.parts) == 2 and _wanted(p.name)])
 
+
+def _tell_doubt(store: Store, id: str) -> None:
+    words = doubt(store, id)
+    if words:
+        with store.writing() as database:
+            database.execute("UPDATE runs SET message = ? WHERE id = ?", (words, id))
+
+
+def _insert(
+    store: Store,
+    content: dict[str, Any],
+    parent: str | None,
+    ours: bool,
+    new: list[tuple[str, str, bool]],
+) -> str:
+    """One run and its children. new : for each its old id, its new one, whether its state is of
+    these settings."""
     if parent is not None and content["children"]:
         raise ValueError("a run of a sweep that is a sweep")
     values = content["run"]
-    config = _checked_config(content["config"])
+    config = checked_config(content["config"])
     state = values["state"] if values["state"] in STATES else "interrupted"
     if state in ("queued", "running"):
         state = "interrupted"
-    sweep = _checked_sweep(values.get("sweep"), config)
+    sweep = checked_sweep(values.get("sweep"), config)
     identity = secrets.token_hex(5)
+    data = checked_data(content["data"])
+    key = None if sweep else key_of(config, data)
+    same = key == values["key"]
     records = [
-        (index, _checked_record(record))
+        (index, checked_record(record))
         for index, repetition in enumerate(content["repetitions"])
         for record in repetition["records"]
     ]
@@ -219,20 +268,23 @@ def _insert(
         "config": json.dumps(config.as_dict()),
         "sweep": json.dumps(sweep) if sweep else None,
         "request": request_of(config),
-        "key": _text_or_none(values["key"]),
-        "data_sha256": _text_or_none(values["data_sha256"]),
-        "data": _json(_checked_data(content["data"])),
+        "key": key,
+        "data_sha256": data and data["sha256"],
+        "data": json_or_none(data),
         "keep": int(bool(values["keeps_model"])),
-        "created": _moment(values["created"]) or time.time(),
-        "started": _moment(values["started"]),
-        "ended": _moment(values["ended"]) or time.time(),
-        "repetition": _count(values["repetition"]),
-        "iteration": _count(values["iteration"]),
-        "cost": _json(_numbers(values["cost"], "seconds")),
-        "summary": _json(_numbers(content["summary"], "nmae", "nmae_se", "seconds")),
+        "created": checked_moment(values["created"]) or time.time(),
+        "started": checked_moment(values["started"]),
+        "ended": checked_moment(values["ended"]) or time.time(),
+        "repetition": checked_count(values["repetition"]),
+        "iteration": checked_count(values["iteration"]),
+        "cost": json_or_none(checked_numbers(values["cost"], "seconds")),
+        "summary": json_or_none(checked_numbers(content["summary"], "nmae", "nmae_se", "seconds")),
         "message": str(values["message"]),
         "version": str(values["version"]),
-        "machine": _json(_dictionary(values["machine"])),
+        "machine": json_or_none(checked_dictionary(values["machine"])),
+        "answers": int(ours and same and values["answers"] is True),
+        "error_kind": text_or_none(values.get("error_kind")),
+        "error_iteration": count_or_none(values.get("error_iteration")),
     }
     with store.writing() as database:
         marks = ", ".join("?" * len(columns))
@@ -246,7 +298,7 @@ def _insert(
         database.executemany(
             "INSERT INTO repetitions (run, repetition, result) VALUES (?, ?, ?)",
             [
-                (identity, index, json.dumps(_checked_result(result)))
+                (identity, index, json.dumps(checked_result(result)))
                 for index, result in enumerate(content["repetitions"])
                 if "n_test" in result
             ],
@@ -254,160 +306,12 @@ def _insert(
         for moment, level, said in content["messages"]:
             database.execute(
                 "INSERT INTO messages (run, time, level, text) VALUES (?, ?, ?, ?)",
-                (identity, _moment(moment), LEVELS[LEVELS.index(level)], str(said)),
+                (identity, checked_moment(moment), LEVELS[LEVELS.index(level)], str(said)),
             )
-        new.append((str(values["id"]), identity))
+        new.append((str(values["id"]), identity, same or state not in RESUMABLE))
         for child in content["children"]:
-            _insert(store, child, identity, new)
+            _insert(store, child, identity, ours, new)
     return identity
-
-
-# What a page or report shows later must not be what breaks it -----------------------
-
-
-def _number(value: Any) -> float | None:
-    """A number, NaN included, or None."""
-    if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
-        raise TypeError(f"{str(value)[:40]!r} where a number is expected")
-    return None if value is None else float(value)
-
-
-def _moment(value: Any) -> float | None:
-    """Seconds since 1970 that a calendar has."""
-    moment = _number(value)
-    if moment is not None and not 0 <= moment <= LATEST:
-        raise ValueError(f"{moment} is no time")
-    return moment
-
-
-def _count(value: Any) -> int:
-    count = int(value)
-    if count != value or not 0 <= count < 2**31:
-        raise ValueError(f"{str(value)[:40]} is no count")
-    return count
-
-
-def _text_or_none(value: Any) -> str | None:
-    return None if value is None else str(value)
-
-
-def _dictionary(value: Any) -> dict[str, Any] | None:
-    if value is not None and not isinstance(value, dict):
-        raise TypeError(f"{str(value)[:40]!r} where a description is expected")
-    return value or None
-
-
-def _numbers(value: Any, *needed: str) -> dict[str, Any] | None:
-    """A dictionary, or None, whose ``needed`` entries are there, and are numbers or None."""
-    found = _dictionary(value)
-    for name in needed if found else ():
-        assert found is not None
-        _number(found[name])
-    return found
-
-
-def _json(value: Any) -> str | None:
-    return None if value is None else json.dumps(value)
-
-
-def _checked_data(value: Any) -> dict[str, Any] | None:
-    """What is said of the data: name, counts, scale."""
-    found = _dictionary(value)
-    if found is not None:
-        for name in ("users", "items", "ratings"):
-            _count(found[name])
-        RatingScale(*map(_number, found["scale"]))  # type: ignore[arg-type]
-        _number(found["divisor"])
-        if not isinstance(found["name"], str) or not isinstance(found["sha256"], str):
-            raise TypeError("the data have no name")
-    return found
-
-
-def _checked_record(values: dict[str, Any]) -> IterationRecord:
-    record = IterationRecord.from_dict(values)
-    _count(record.iteration)
-    for value in values.values():
-        _number(value)
-    if None in (record.e_seconds, record.m_seconds, record.evaluation_seconds, record.noise):
-        raise TypeError("a record without its times")
-    return record
-
-
-def _checked_result(result: dict[str, Any]) -> dict[str, Any]:
-    """A finished repetition."""
-    _count(result["seed"])
-    _count(result["n_test"])
-    _numbers(result["scores"], "n", "nmae", "nmae_se", "mae", "rmse")
-    return result
-
-
-def _checked_config(values: dict[str, Any]) -> ExperimentConfig:
-    """The settings, if each has the type that it is declared with; JSON could hold any."""
-    config = ExperimentConfig.from_dict(values)
-    options = split_reading(config.reading).get("options") or DelimitedOptions()
-    for part in (config, config.fit, config.filter, options):
-        for name, hint in get_type_hints(type(part)).items():
-            if not _fits(getattr(part, name), hint):
-                raise TypeError(f"the setting {name} is {str(getattr(part, name))[:40]!r}")
-    for name in ("format", "duplicates"):
-        if not isinstance(config.reading.get(name, ""), str):
-            raise TypeError(f"the setting {name} is no text")
-    return config
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    """Whether a value has the type of an annotation, as far as settings have them."""
-    kind, parts = get_origin(hint), get_args(hint)
-    if kind in (Union, UnionType):
-        return any(_fits(value, part) for part in parts)
-    if kind is Literal:
-        return isinstance(value, str) and value in parts
-    if kind is tuple:
-        return isinstance(value, tuple) and all(_fits(part, parts[0]) for part in value)
-    if hint is float:
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
-    if hint is int:
-        return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
-    return isinstance(value, kind or hint)
-
-
-def _checked_sweep(value: Any, config: ExperimentConfig) -> dict[str, Any] | None:
-    if value is None:
-        return None
-    from gmc_core.sweeps import SweepConfig
-
-    return SweepConfig(config, **{name: tuple(values) for name, values in value.items()}).as_dict()
-
-
-def _check_arrays(path: Path) -> None:
-    """Refuse arrays that would take more memory than the file explains, or hold objects."""
-    with zipfile.ZipFile(path) as archive:
-        members = archive.infolist()
-        total = sum(member.file_size for member in members)
-        if total > RATIO_APPLIES_FROM_BYTES and total > MAX_RATIO * path.stat().st_size:
-            raise ValueError(f"{path.name} would inflate to more than {MAX_RATIO} times its size")
-        for member in members:
-            with archive.open(member) as file:
-                shape, _, dtype = npy_header(file)
-                size = math.prod(shape) * dtype.itemsize
-                if dtype.hasobject or size != member.file_size - file.tell():
-                    raise ValueError(f"{path.name} holds what is no array of numbers")
-    if path.name.startswith("picture-"):
-        _check_picture(path)
-    if path.name.startswith("held-out-"):
-        held_out = artifacts.load_held_out(path.parent, int(path.stem.rsplit("-", 1)[1]))
-        parts = vars(held_out).values() if held_out else ()
-        if len({part.shape for part in parts}) != 1 or next(iter(parts)).ndim != 1:
-            raise ValueError(f"{path.name} holds no predictions")
-
-
-def _check_picture(path: Path) -> None:
-    from gmc_core.pictures import MAX_BINS, Picture
-
-    with np.load(path, allow_pickle=False) as file:
-        if len(file["bin_starts"]) > MAX_BINS:  # a square of so many is made when it is read
-            raise ValueError(f"{path.name} is larger than any picture")
-    Picture.load(path)
 
 
 def _forget_missing_model(store: Store, id: str) -> None:
@@ -420,18 +324,23 @@ def _forget_missing_model(store: Store, id: str) -> None:
             )
 
 
-def _unpack(store: Store, archive: zipfile.ZipFile, old: str, fresh: str) -> None:
-    """Copy the files of one run; names that we do not write are left alone."""
+def _unpack(store: Store, archive: zipfile.ZipFile, old: str, fresh: str, goes_on: bool) -> None:
+    """Copy the files of one run; names that we do not write are left alone.
+
+    goes_on : false of a state that belongs to other settings, of which a resumed run would go on.
+    """
     folder = store.folder(fresh)
     for member in archive.infolist():
         place = PurePosixPath(member.filename)
-        if len(place.parts) == 2 and place.parts[0] == old and _wanted(place.parts[1]):
+        if len(place.parts) != 2 or place.parts[0] != old or not _wanted(place.parts[1]):
+            continue
+        if goes_on or not _GOES_ON.fullmatch(place.parts[1]):
             with archive.open(member) as source:
                 write_atomically(
                     folder / place.parts[1],
                     lambda file, source=source: shutil.copyfileobj(source, file),  # type: ignore[misc]
                 )
             if place.parts[1] != artifacts.MODEL:  # which is checked whenever it is read
-                _check_arrays(folder / place.parts[1])
+                check_arrays(folder / place.parts[1])
     with store.writing() as database:
         database.execute("UPDATE runs SET disk = ? WHERE id = ?", (disk_bytes(folder), fresh))

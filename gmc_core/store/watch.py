@@ -8,17 +8,26 @@ since a full disk or one large product can keep it from writing.
 
 from __future__ import annotations
 
+import sqlite3
 import time
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager
+from typing import Protocol
 
 from gmc_core.store.identity import host, process_mark
-
-if TYPE_CHECKING:
-    from gmc_core.store.database import Database
 
 STALE_SECONDS = 10.0
 SILENT_SECONDS = 120.0
 LOOK_SECONDS = 0.5
+
+
+class Rows(Protocol):
+    """What is looked at: a database of runs and workers."""
+
+    def rows(self, query: str, *values: object) -> list[sqlite3.Row]:
+        """The rows that a query finds."""
+
+    def writing(self) -> AbstractContextManager[sqlite3.Connection]:
+        """One transaction that writes."""
 
 
 class Watch:
@@ -28,7 +37,7 @@ class Watch:
         self._seen: dict[str, tuple[int, float]] = {}
         self._looked = float("-inf")
 
-    def look(self, store: Database, *, force: bool = False) -> list[str]:
+    def look(self, store: Rows, *, force: bool = False) -> list[str]:
         """Mark the runs of dead workers; returns the ids of these workers."""
         now = time.monotonic()
         if not force and now - self._looked < LOOK_SECONDS:
@@ -55,7 +64,7 @@ class Watch:
         return [name for name, beat in dead.items() if self._bury(store, name, beat)]
 
     @staticmethod
-    def _bury(store: Database, worker: str, beat: int | None) -> bool:
+    def _bury(store: Rows, worker: str, beat: int | None) -> bool:
         with store.writing() as database:
             now = store.rows("SELECT beat FROM workers WHERE id = ?", worker)
             if (now[0]["beat"] if now else None) != beat:

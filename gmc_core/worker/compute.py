@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from gmc_core.compiling import compile_for
-from gmc_core.errors import GmcError, ModelFileError
+from gmc_core.errors import DEFECT, MEMORY, SYSTEM, GmcError, ModelFileError
 from gmc_core.estimates import estimate_of_fit
 from gmc_core.experiment import (
     ExperimentConfig,
@@ -112,23 +112,26 @@ class Computation:
         except Cancelled:
             self._stopped()
         except GmcError as error:
-            self._end("failed", str(error))
+            self._end("failed", str(error), error.kind, getattr(error, "iteration", None))
         except MemoryError:
             self._end(
                 "failed",
                 "The memory of this machine does not suffice. Keep fewer items, or compute in "
                 "float32.",
+                MEMORY,
             )
         except OSError as error:
             where = f"{error.filename or 'A file'}: {error.strerror or error}."
-            self._end("failed", f"{where} Check the path, its rights and the disk, then resume.")
+            self._end(
+                "failed", f"{where} Check the path, its rights and the disk, then resume.", SYSTEM
+            )
         except Lost:
             log.warning("Run %s is no longer this worker's.", self.claim.run.id)
             raise
         except Exception as error:
             log.exception("Run %s", self.claim.run.id)
             defect = f"{type(error).__name__}: {error}"
-            self._end("failed", f"A defect of this program: {defect}. The log has more.")
+            self._end("failed", f"A defect of this program: {defect}. The log has more.", DEFECT)
 
     def _run(self) -> None:
         prepared = self.cache.data(self.config)
@@ -273,7 +276,9 @@ class Computation:
         else:
             self._end("interrupted", "The worker was asked to end. Resume goes on from here.")
 
-    def _end(self, state: State, message: str) -> None:
+    def _end(
+        self, state: State, message: str, kind: str | None = None, iteration: int | None = None
+    ) -> None:
         """End early, with the model of the last finished iteration."""
         try:
             if self._keep_model():
@@ -283,7 +288,9 @@ class Computation:
                 message += " No iteration was finished, so there is no model."
         except GmcError as error:
             message += f" The model could not be kept: {error}"
-        self._patiently(lambda: self.claim.end(state, message))
+        self._patiently(
+            lambda: self.claim.end(state, message, error_kind=kind, error_iteration=iteration)
+        )
 
     def _patiently(self, action: Callable[[], Result]) -> Result:
         """Try again while the disk is full or the store busy: a person may help.

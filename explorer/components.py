@@ -16,6 +16,7 @@ from typing import Any
 import plotly.graph_objects as go
 import streamlit as st
 
+from explorer import history
 from explorer.places import home_folder
 from gmc_core.errors import GmcError
 from gmc_core.store.errors import explain
@@ -41,6 +42,7 @@ def page_header(title: str, lead: str, formula: str | None = None) -> None:
     """A page's title and its one-sentence purpose, with the formula it is about."""
     _enter_through_app()
     st.html(_STYLE)
+    history.install()
     st.title(title, anchor=False)
     st.markdown(lead)
     if formula:

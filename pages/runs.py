@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from explorer import context
+from explorer import context, link_state
 from explorer.components import chart, download, empty_state, escape, guard, number_row, page_header
 from explorer.figures.runs import (
     comparison_figure,
@@ -263,7 +263,7 @@ with guard():
             st.info("No run passes these filters; clear one of them.")
         known = {run.id: run for run in everything}
         linked = st.query_params.get("picked", "").split(",")
-        before = st.session_state.get("picked", linked)
+        before = linked if link_state.unset("picked") else st.session_state["picked"]
         st.session_state["picked"] = [i for i in before if i in known]
         picked = st.multiselect(
             "Picked runs (or click rows of the table)",

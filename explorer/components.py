@@ -18,6 +18,8 @@ import streamlit as st
 
 from explorer import history
 from explorer.places import home_folder
+from explorer.theme import waiting
+from explorer.units import minus
 from gmc_core.errors import GmcError
 from gmc_core.store.errors import explain
 
@@ -33,8 +35,10 @@ _CHART_CONFIG = {
 
 
 # A link's padding is for its background; its text stands in line with the text around it.
+# Without a pointer that hovers, a chart's toolbar would stand over its legend for good.
 _STYLE = """<style>
 [data-testid="stMain"] [data-testid="stPageLink-NavLink"] { position: relative; left: -0.5rem }
+@media (hover: none) { .js-plotly-plot .modebar-container { display: none !important } }
 </style>"""
 
 
@@ -195,7 +199,13 @@ def escape(text: str) -> str:
 
 
 def chart(
-    fig: go.Figure, alt: str, *, key: str, config: dict[str, Any] | None = None, **options: Any
+    fig: go.Figure,
+    alt: str,
+    *,
+    key: str,
+    waits: str = "Nothing to draw yet",
+    config: dict[str, Any] | None = None,
+    **options: Any,
 ) -> Any:
     """Draw a figure with its text twin.
 
@@ -203,11 +213,17 @@ def chart(
     ----------
     alt : what the chart shows, with its numbers, for those who cannot see it.
     key : stable over reruns, so that the chart keeps its place and zoom.
+    waits : what a figure without data says instead of empty axes.
     options : of ``st.plotly_chart``.
     """
     # theme=None: `style` has set every colour already, for the theme in use.
     return st.plotly_chart(
-        fig, key=key, alt=alt, theme=None, config={**_CHART_CONFIG, **(config or {})}, **options
+        waiting(fig, waits),
+        key=key,
+        alt=minus(alt),
+        theme=None,
+        config={**_CHART_CONFIG, **(config or {})},
+        **options,
     )
 
 

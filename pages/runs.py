@@ -193,6 +193,7 @@ def several(runs: Sequence[Run]) -> None:
             comparison_figure(fits, quantity, label, dark=is_dark()),
             describe_comparison(fits, quantity, label),
             key="comparison",
+            waits="Waiting for the first iteration",
         )
     whole = st.toggle(
         "Also the settings that are the same", key="all_settings", bind="query-params"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -58,8 +59,6 @@ def model(run: str, label: str, name: str) -> Seen:
 
 
 def pattern(label: str) -> Any:
-    import re
-
     return re.compile(f"^{label}")
 
 
@@ -131,8 +130,6 @@ def test_the_menu_and_the_views_are_one_step_each(app, page, runs):
         *[heading(name) for name in ("Sensitivity", "Compare", "Claims", "Runs", "Results")],
         chosen("1 Two movies", heading("Learn")),
         chosen("3 Many movies", heading("Learn")),
-        chosen("Overview", covariance),
+        chosen("Taste axes", covariance),  # as it was left
     ]
     both_ways(page, steps)
-
-

@@ -12,6 +12,7 @@ from explorer.components import empty_state, escape, guard
 from explorer.fit_form import SIGNALS
 from gmc_core.model import GaussianModel
 from gmc_core.store import Run, StoreError
+from gmc_core.store.naming import distinct_names
 
 POLL_SECONDS = 2.0
 
@@ -39,6 +40,7 @@ def choose_run(purpose: str, notes: DeltaGenerator) -> Run | None:
     selected = context.current_run()
     runs = usable_runs()
     by_id = {run.id: run for run in runs}
+    names = distinct_names(runs)
     if selected and selected not in by_id:
         with notes:
             _explain_missing(selected, "The newest run is shown below." if runs else "")
@@ -59,7 +61,7 @@ def choose_run(purpose: str, notes: DeltaGenerator) -> Run | None:
     chosen = st.selectbox(
         "Model of the run",
         list(by_id),
-        format_func=lambda id: f"{context.run_label(by_id[id])} — {_facts(by_id[id])}",
+        format_func=lambda id: f"{names[id]}{_facts(by_id[id])}",
         key=key,
         on_change=lambda: context.select_run(st.session_state[key]),
     )
@@ -165,9 +167,8 @@ def _is_going(run: Run) -> bool:
 
 
 def _facts(run: Run) -> str:
-    epsilon = "default ε" if run.epsilon is None else f"ε = {run.epsilon:.4g}"
-    facts = [run.config.protocol, epsilon]
+    """What stands behind a run's name: its result, and its state unless it is finished."""
     nmae = (run.summary or {}).get("nmae")
-    facts += [f"L = {run.iterations}"] if nmae is None else [f"NMAE {nmae:.4f}"]
+    facts = [] if nmae is None else [f"NMAE {nmae:.4f}"]
     facts += [run.state] if run.state != "finished" else []
-    return ", ".join(facts)
+    return f" — {', '.join(facts)}" if facts else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from explorer import context, sources
+from explorer import context, found_run, sources
 from explorer.chosen_data import held_out_or_way_on
 from explorer.components import escape, links_to_this_page
 from explorer.run_view import STATES
@@ -14,6 +14,7 @@ from gmc_core.comparators.peers import ENVIRONMENT, PeerError, installed_peers
 from gmc_core.comparison_files import method_key
 from gmc_core.ratings import Ratings
 from gmc_core.store import comparisons
+from gmc_core.store.comparison_again import computed
 
 SUGGESTED = ("paper", "exact", "mf", "knn", "bias")
 MOST_SPLITS = 20
@@ -112,7 +113,10 @@ def begin(
             methods=tuple((m.name, m.label, method_key(m)) for m in made),
             reference=reference,
         )
-        comparisons.start(folder, plan)
+        there = computed(folder, plan, ratings.sha256)
+        if not there:
+            comparisons.start(folder, plan)
+        found_run.remember(folder.id, not there)
     st.query_params["comparison"] = folder.id
     st.rerun()
 

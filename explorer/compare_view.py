@@ -14,6 +14,7 @@ from typing import Any
 
 import streamlit as st
 
+from explorer import found_run
 from explorer.compare_table import as_frame, shown, verdict
 from explorer.components import chart, download, escape, guard
 from explorer.control_bar import Action, control_bar
@@ -27,6 +28,7 @@ from gmc_core.comparison import Comparison
 from gmc_core.files import without_nan
 from gmc_core.store import comparisons
 from gmc_core.store.command import PROGRAM
+from gmc_core.store.comparison_again import ended
 from gmc_core.store.comparisons import ComparisonFolder, Plan, Status
 
 POLL_SECONDS = 1.5
@@ -41,6 +43,7 @@ def show(folder: ComparisonFolder) -> None:
         st.button("New comparison", key="new_compare", on_click=leave)
         return
     _head(folder, plan, status)
+    _found(folder, plan, status)
     left, middle, right = st.columns([3, 2, 2], gap="small", vertical_alignment="bottom")
     labels = {name: label for name, label, _ in plan.methods}
     reference = left.selectbox(
@@ -95,6 +98,26 @@ def _head(folder: ComparisonFolder, plan: Plan, status: Status) -> None:
         else None,
         new=Action("New comparison", "new_compare", None, leave),
     )
+
+
+def _found(folder: ComparisonFolder, plan: Plan, status: Status) -> None:
+    """That the last start has led to this comparison, which was there, and again."""
+    if found_run.was_found(folder.id) and status.state == "finished":
+        found_run.notice(
+            f"This comparison was computed on {ended(folder)}; nothing new was started.",
+            _again,
+            folder,
+            plan,
+            help="Computes it once more, in place of these results.",
+        )
+
+
+@guard()
+def _again(folder: ComparisonFolder, plan: Plan) -> None:
+    """Compute it once more; its results are replaced."""
+    folder.forget_results()
+    comparisons.start(folder, plan)
+    found_run.remember(folder.id, True)
 
 
 def leave() -> None:
@@ -257,7 +280,11 @@ def _exports(folder: ComparisonFolder, plan: Plan, reference: str) -> None:
                     "application/json", key="compare_json",
                 )  # fmt: skip
         st.caption(f"Every prediction is in `{folder.path}`.")
-        st.code(f"{PROGRAM} {shlex.join(plan.command)}", language="shell", wrap_lines=True)
+        st.code(
+            f"{PROGRAM} {shlex.join(plan.repeat or plan.command)}",
+            language="shell",
+            wrap_lines=True,
+        )
         with st.popover("Delete", icon=":material/delete:"):
             st.markdown("Removes this comparison with all its predictions.")
             st.button("Delete it", key="delete_compare", on_click=_delete, args=(folder,))

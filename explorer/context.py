@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -288,9 +287,8 @@ def _model_of(folder: str, run: str, stamp: int) -> GaussianModel:
 
 
 def run_label(run: Run) -> str:
-    """A run's name, or its data and number."""
-    name = (run.data or {}).get("name") or Path(run.config.data).name
-    return run.label or f"{name}, {run.kind} {run.id}"
+    """A run's name; in lists see :func:`gmc_core.store.naming.distinct_names`."""
+    return run.title
 
 
 def run_summary(run: Run) -> str:

@@ -2,25 +2,60 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import streamlit as st
 
 from explorer import context, sources
 from explorer.units import bytes_text, whole_duration
 from gmc_core.attributes import UserGroups
-from gmc_core.cost import Cost, check_memory, estimate_fit, gemm_rate, memory_limit
+from gmc_core.cost import Cost, check_memory, estimate_fit, memory_limit
 from gmc_core.errors import ResourceError
+from gmc_core.estimates import Estimate, estimate_seconds
 from gmc_core.settings import FitSettings
 from gmc_core.signals import Layout, Signals
+from gmc_core.store.waiting import cost_with_estimate
 
-# Seconds for evaluating, recording and saving an iteration, and for preparing a fit.
-ITERATION_OVERHEAD = 0.1
-FIT_OVERHEAD = 0.5
+
+class Shape(NamedTuple):
+    """What the cost depends on: the N_i, N, novel users' N_i or None, groups of users."""
+
+    sizes: np.ndarray
+    dimension: int
+    shown_sizes: np.ndarray | None
+    groups: int
 
 
 def cost_of(settings: FitSettings) -> Cost:
     """Estimated cost of one fit to the selected data."""
+    shape = shape_of(settings)
+    return estimate_fit(settings, shape.sizes, shape.dimension, groups=shape.groups)
+
+
+def time_of(settings: FitSettings, repetitions: int = 1) -> Estimate:
+    """Estimated seconds of a fit to the selected data.
+
+    settings : complete, see :meth:`FitSettings.resolved`.
+    """
+    shape = shape_of(settings)
+    return estimate_seconds(
+        settings,
+        shape.sizes,
+        shape.dimension,
+        shown_sizes=shape.shown_sizes,
+        repetitions=repetitions,
+        groups=shape.groups,
+    )
+
+
+def stored_cost(cost: Cost, estimate: Estimate) -> dict[str, Any]:
+    """Both, as a run keeps them."""
+    return cost_with_estimate(cost.as_dict(), estimate)
+
+
+def shape_of(settings: FitSettings) -> Shape:
+    """The shape of the selected data as signals of a kind."""
     chosen = context.current()
     key = (
         chosen.data,
@@ -31,23 +66,17 @@ def cost_of(settings: FitSettings) -> Cost:
         chosen.protocol,
         chosen.seed,
     )
-    sizes, dimension, groups = _sizes(key, settings.signals, settings.block)
-    return estimate_fit(settings, sizes, dimension, groups=groups)
+    return _shape(key, settings.signals, settings.block)
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
-def _sizes(key: tuple[Any, ...], kind: Any, block: tuple[int, int]) -> tuple[Any, int, int]:
-    """The N_i, N, and the number of groups of users."""
-    train = context.split().train
+def _shape(key: tuple[Any, ...], kind: Any, block: tuple[int, int]) -> Shape:
+    split = context.split()
+    train = split.train
     layout = Layout(kind, train.n_users, train.n_items, block)
     groups = len(UserGroups.of(train.user_info))
-    return Signals.of(train, layout).sizes, layout.dimension, groups
-
-
-def fit_seconds(cost: Cost, settings: FitSettings) -> float:
-    """Estimated seconds of one fit of L iterations, with what is not arithmetic."""
-    iteration = cost.seconds(gemm_rate(settings.dtype)) + ITERATION_OVERHEAD
-    return iteration * settings.iterations + FIT_OVERHEAD
+    shown = None if split.shown is None else split.shown.user_counts
+    return Shape(Signals.of(train, layout).sizes, layout.dimension, shown, groups)
 
 
 def allowed(cost: Cost) -> bool:
@@ -60,11 +89,22 @@ def allowed(cost: Cost) -> bool:
     return True
 
 
-def cost_sentence(cost: Cost, seconds: float) -> str:
-    """Time, memory and work of a fit in a sentence."""
+def cost_sentence(cost: Cost, estimate: Estimate) -> str:
+    """Time, memory and work of a fit in a sentence or two."""
     return (
-        f"Estimated: about **{whole_duration(seconds)}** of computing and "
-        f"**{bytes_text(cost.memory_bytes)}** of memory "
+        f"Estimated: {time_words(estimate)} and **{bytes_text(cost.memory_bytes)}** of memory "
         f"({bytes_text(memory_limit())} may be used), for a covariance of "
         f"{cost.dimension:,} × {cost.dimension:,} and {cost.signals:,} signals."
     )
+
+
+def time_words(estimate: Estimate, fits: int = 1) -> str:
+    """About how long ``fits`` like this one take, with the start and what is compiled first."""
+    seconds = estimate.starting + fits * (estimate.computing - estimate.starting)
+    text = f"about **{whole_duration(seconds)}** of computing"
+    if estimate.compiling:
+        text += (
+            f", before it about {whole_duration(estimate.compiling)} to compile the numerical code "
+            "(once on this machine)"
+        )
+    return text

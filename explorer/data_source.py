@@ -20,8 +20,14 @@ NONE = "none"
 PREVIEW_ROWS = 6
 
 
-def choose_source() -> None:
-    """Three ways to ratings; the choice takes effect for the rest of the page."""
+def choose_source() -> str:
+    """Three ways to ratings; the choice takes effect for the rest of the page.
+
+    Returns
+    -------
+    What is shown here to be chosen and is not the selected data (yet), in words that
+    follow "instead of"; "" if what is shown is what is selected.
+    """
     chosen = context.current()
     if st.session_state.get("explorer.data_drawn") != chosen.data:
         # A link or another page has selected other data since these boxes were drawn.
@@ -38,8 +44,12 @@ def choose_source() -> None:
         on_change=_take_mode,
         persist_state="session",
     )
+    shown = shown or "sample"
+    # What cannot be read is no more selected than what was not read yet.
+    pending = "" if _mode_of(chosen.data) == shown == "sample" else "the data chosen above"
     with guard():
-        {"sample": _sample, "named": _named, "own": _own}[shown or "sample"]()
+        pending = {"sample": _sample, "named": _named, "own": _own}[shown]()
+    return pending
 
 
 def _mode_of(data: str) -> str:
@@ -63,7 +73,7 @@ def _select(data: str) -> None:
 # The sample --------------------------------------------------------------------------
 
 
-def _sample() -> None:
+def _sample() -> str:
     entry = datasets.info("sample")
     st.markdown(
         f"{entry.ratings:,} half-star ratings of {entry.items:,} movies by {entry.users:,} users "
@@ -71,12 +81,13 @@ def _sample() -> None:
     )
     with st.expander("Licence and acknowledgement"):
         st.markdown(re.sub(r"(?m)^#+ (.*)$", r"**\1**", sample.notice()))
+    return ""
 
 
 # Named data sets -----------------------------------------------------------------------
 
 
-def _named() -> None:
+def _named() -> str:
     names = [name for name in datasets.DATASETS if name != "sample"]
     current = context.current().data
     name = st.selectbox(
@@ -104,6 +115,7 @@ def _named() -> None:
             "path of your copy.",
             icon=":material/folder_open:",
         )
+    return "" if name == current else entry.title
 
 
 def _label(name: str) -> str:
@@ -146,7 +158,7 @@ def _download(entry: datasets.Dataset) -> None:
 # A person's own file -------------------------------------------------------------------
 
 
-def _own() -> None:
+def _own() -> str:
     current = context.current().data
     if sources.is_own(current):
         st.success(f"Selected: {escape(sources.title(current))}", icon=":material/check:")
@@ -172,12 +184,10 @@ def _own() -> None:
     elif typed and typed.strip():
         path = own_file.clean_path(typed)
     else:
-        return
+        return "" if sources.is_own(current) else "a file of your own"
     found = own_file.inspect(path)
-    if found.preview is None:
-        _known(found)
-    else:
-        _table(found, found.preview)
+    token = _known(found) if found.preview is None else _table(found, found.preview)
+    return "" if token == current else path.name
 
 
 def _kept(upload: UploadedFile) -> Path:
@@ -189,22 +199,42 @@ def _kept(upload: UploadedFile) -> Path:
     return path
 
 
-def _known(found: own_file.Inspection) -> None:
+def _known(found: own_file.Inspection) -> str:
+    """A known layout; returns the token of the file read as it is said here."""
     st.markdown(f"This looks like **{own_file.FORMAT_NAMES.get(found.format, found.format)}**.")
     policy = _policy()
-    if st.button("Use these ratings", type="primary", key="data_use_own"):
-        reading = own_file.reading(DelimitedOptions(), policy, format=found.format)
+    reading = own_file.reading(DelimitedOptions(), policy, format=found.format)
+    token = sources.token_of(found.path, reading)
+    if _use("Use these ratings", token):
         _select(sources.register(found.path, reading))
+    return token
 
 
-def _table(found: own_file.Inspection, first: Preview) -> None:
-    """Column mapping: what was found is the default, and a preview follows each change."""
+def _use(label: str, token: str, disabled: bool = False) -> bool:
+    """The button that makes the shown file the selected data; idle if it is already."""
+    there = token == context.current().data
+    return bool(
+        st.button(
+            "These ratings are selected" if there else label,
+            type="secondary" if there else "primary",
+            key="data_use_own",
+            disabled=there or disabled,
+        )
+    )
+
+
+def _table(found: own_file.Inspection, first: Preview) -> str:
+    """Column mapping: what was found is the default, and a preview follows each change.
+
+    Returns the token of the file read as it is said here; "" if that has no meaning.
+    """
     st.markdown("**Which column is which?** Check what was found, and change it where it is wrong.")
     identity = f"{found.path}"
     layout = _layout(first, identity)
     shown = own_file.inspect(found.path, layout).preview or first
     roles = _roles(shown, f"{identity}-{layout}")
     ends = _scale(identity)
+    not_rated = _not_rated(identity)
     policy = _policy()
     try:
         options = DelimitedOptions(
@@ -214,6 +244,7 @@ def _table(found: own_file.Inspection, first: Preview) -> None:
             encoding=shown.options.encoding,
             **roles,  # type: ignore[arg-type]
             **ends,  # type: ignore[arg-type]
+            not_rated=not_rated,
         )
         shown = own_file.inspect(found.path, options).preview or shown
         problem = shown.problem
@@ -226,11 +257,11 @@ def _table(found: own_file.Inspection, first: Preview) -> None:
     )
     if problem:
         st.warning(escape(problem), icon=":material/warning:")
-    if (
-        st.button("Read the file", type="primary", key="data_use_own", disabled=bool(problem))
-        and options is not None
-    ):
-        _select(sources.register(found.path, own_file.reading(options, policy)))
+    reading = {} if options is None else own_file.reading(options, policy)
+    token = "" if options is None else sources.token_of(found.path, reading)
+    if _use("Read the file", token, disabled=bool(problem)) and options is not None:
+        _select(sources.register(found.path, reading))
+    return token
 
 
 def _layout(first: Preview, identity: str) -> DelimitedOptions:
@@ -282,7 +313,9 @@ def _roles(shown: Preview, identity: str) -> dict[str, int | None]:
             index=options.index(found)
             if found is not None and found in options
             else (None if required else 0),
-            format_func=lambda place: NONE if place is None else shown.columns[place],
+            format_func=lambda place: (
+                NONE if place is None else shown.columns[place] or f"column {place + 1}"
+            ),
             placeholder="choose a column",
             key=f"data_role_{role}_{identity}",
         )
@@ -311,6 +344,18 @@ def _scale(identity: str) -> dict[str, float | str | None]:
             key=f"data_step_{identity}",
         ),
     }
+
+
+def _not_rated(identity: str) -> tuple[str, ...]:
+    """Values of the rating column that stand for no rating."""
+    typed = st.text_input(
+        "Values that mean “not rated” (optional)",
+        placeholder="-1; 99",
+        key=f"data_not_rated_{identity}",
+        help="Their rows are left out and counted. Divide several by semicolons.",
+        width=320,
+    )
+    return tuple(part.strip() for part in (typed or "").split(";") if part.strip())
 
 
 def _policy() -> str:

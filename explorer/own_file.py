@@ -135,5 +135,5 @@ def reading(
     plain: dict[str, Any] = {"duplicates": duplicates}
     if format != DELIMITED:
         return {**plain, "format": format}
-    chosen = {name: value for name, value in asdict(options).items() if value is not None}
+    chosen = {name: value for name, value in asdict(options).items() if value not in (None, ())}
     return {**plain, **chosen}

@@ -1,5 +1,8 @@
 """What a run's NMAE is compared with: four baselines, and the paper's figure.
 
+A finished run has its baselines with its result. Before, and of runs that have none,
+they are computed here.
+
 The baselines need the ratings, which take seconds to read where there are millions. A
 thread computes them once per run's data and splits, so that no page waits. A failure is
 not kept for others: a visitor sees it until "Try again", the next one tries anew.
@@ -51,6 +54,8 @@ def references(run: Run) -> References:
     table = table_for(run.data)
     paper = paper_nmae(table, config.protocol) if table else None
     lines = {} if paper is None else {PAPER_LABEL: paper}
+    if run.baselines:  # kept with the result
+        return References({**run.baselines, **lines}, True)
     problems: dict[Key, str] = st.session_state.setdefault(PROBLEMS, {})
     key = _key(run)
     if key in problems:

@@ -6,20 +6,22 @@ button is outside, so that a click is never lost to an update.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
 
-from explorer import context
+from explorer import context, found_run
 from explorer.components import chart, escape, guard
 from explorer.control_bar import Action, Badge, control_bar
 from explorer.figures import fit as figures
 from explorer.references import PAPER_LABEL, References, references, try_again
 from explorer.run_actions import cancel, exports, resume, start_worker
-from explorer.run_words import result_sentence, status_text
+from explorer.run_words import result_sentence, scale_words, status_text
 from explorer.theme import is_dark
 from explorer.units import bytes_text, duration
 from gmc_core.fit import IterationRecord
+from gmc_core.metrics import enough_repetitions
 from gmc_core.reproduction import table_for
 from gmc_core.store import Run
 
@@ -34,6 +36,11 @@ STATES: dict[str, Badge] = {
     "interrupted": ("interrupted", "orange", ":material/power_off:"),
 }
 
+NEXT_STEPS = (
+    ("pages/covariance.py", "See what it has learned", ":material/grid_on:"),
+    ("pages/recommend.py", "Get recommendations", ":material/thumb_up:"),
+    ("pages/sensitivity.py", "Vary ε", ":material/tune:"),
+)
 STATUS_HEIGHT = "5.5rem"  # of a result in two lines
 
 Curves = list[list[IterationRecord]]
@@ -44,6 +51,7 @@ def show(run: Run) -> None:
     if run.state == "queued":
         start_worker()
     _head(run)
+    found_run.run_notice(run)
     _next_steps(run)
     known = references(run)
     if known.problem:
@@ -129,16 +137,16 @@ def notice_change(identity: str, state: str) -> None:
 
 
 def _next_steps(run: Run) -> None:
-    """Links to what the model can be used for; idle, but in place, until there is one."""
+    """Links to what the model can be used for; idle, but in place, until there is one.
+
+    With a finished run also the button for more repetitions, where its ratings are few.
+    """
     waiting = context.store().model_path(run.id) is None or not run.ended_for_good
-    if waiting and (run.ended_for_good or not run.keeps_model):
+    links = not (waiting and (run.ended_for_good or not run.keeps_model))
+    if not links and run.state != "finished":
         return
-    with st.container(horizontal=True, gap="medium"):
-        for page, text, icon in (
-            ("pages/covariance.py", "See what it has learned", ":material/grid_on:"),
-            ("pages/recommend.py", "Get recommendations", ":material/thumb_up:"),
-            ("pages/sensitivity.py", "Vary ε", ":material/tune:"),
-        ):
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        for page, text, icon in NEXT_STEPS if links else ():
             st.page_link(
                 page,
                 label=text,
@@ -146,6 +154,31 @@ def _next_steps(run: Run) -> None:
                 disabled=waiting,
                 query_params=context.link_params(run=run.id),
             )
+        if run.state == "finished":
+            _more_repetitions(run)
+
+
+def _more_repetitions(run: Run) -> None:
+    """Where the held-out ratings are few: the same with more repetitions, queued by a button."""
+    summary = run.summary or {}
+    if run.config.protocol not in ("weak", "strong") or not isinstance(summary.get("n"), int):
+        return
+    more = enough_repetitions(run.repetitions, summary["n"], summary.get("nmae_se"))
+    if more:
+        st.button(
+            f"Run {more} repetitions",
+            key="more_repetitions",
+            icon=":material/repeat:",
+            help="The held-out ratings are few. This computes the same settings on the same data, "
+            "averaged over so many draws of them; only more data tell more of other users.",
+            on_click=_repeat_more,
+            args=(run, more),
+        )
+
+
+@guard()
+def _repeat_more(run: Run, repetitions: int) -> None:
+    found_run.start_fit(replace(run.config, repetitions=repetitions))
 
 
 def curves_of(run: Run) -> Curves:
@@ -266,6 +299,9 @@ def _comparison_note(run: Run, known: References) -> str:
 
 def _after(run: Run) -> None:
     store = context.store()
+    note = scale_words(run)
+    if note:
+        st.info(note, icon=":material/straighten:")
     with st.expander("Repeat and export", icon=":material/ios_share:"):
         st.markdown("The command that repeats this run:")
         st.code(store.command(run.id), language="shell", wrap_lines=True)
@@ -273,5 +309,5 @@ def _after(run: Run) -> None:
         seconds = sum(r.seconds for curve in curves_of(run) for r in curve)
         st.caption(
             f"Computed in {duration(seconds)} of iterations; {bytes_text(run.disk_bytes)} on disk; "
-            f"version {run.version}."
+            f"version {run.version}. {escape(run.message)}"
         )

@@ -28,6 +28,7 @@ from gmc_core.store.places import disk_bytes, write_atomically
 
 OWN = "own-"
 UPLOAD_LIMIT_MB = 100
+LONGEST_NAME = 120  # bytes; most file systems take 255, and a suffix is added while writing
 # What is kept of uploads: beyond it the ones used longest ago go, and what nobody has used
 # for so long goes in any case. Reading a file again counts as use.
 KEPT_BYTES = 2 * 1000**3
@@ -57,8 +58,11 @@ def title(data: str) -> str:
 
 
 def keep_upload(name: str, content: bytes) -> Path:
-    """Save an uploaded file under the hash of its content, and return its path."""
-    safe = re.sub(r"[^A-Za-z0-9._-]+", "_", Path(name).name).lstrip(".")[-80:] or "ratings.csv"
+    """Save an uploaded file under the hash of its content, and return its path.
+
+    It keeps the name that the person gave it, by which commands and runs name it.
+    """
+    safe = _file_name(name)
     folder = uploads_folder() / hashlib.sha256(content).hexdigest()[:16]
     target = folder / safe
     if not target.exists():
@@ -72,6 +76,14 @@ def keep_upload(name: str, content: bytes) -> Path:
     _note_use(target)
     remove_old_uploads()
     return target
+
+
+def _file_name(name: str) -> str:
+    """The given name without what no file system, or not every one, has in a name."""
+    plain = re.sub(r'[\x00-\x1f\x7f<>:"/\\|?*]+', "_", Path(name).name).strip(". ")
+    while len(plain.encode("utf-8", "replace")) > LONGEST_NAME:
+        plain = plain[1:]  # the end tells the format
+    return plain.encode("utf-8", "replace").decode() or "ratings.csv"
 
 
 def _note_use(path: Path) -> None:
@@ -115,9 +127,20 @@ def register(path: str | Path, reading: dict[str, Any] | None = None) -> str:
     DataError
         If there is nothing at the path.
     """
-    place = Path(path).expanduser()
+    token, text = _token(path, reading)
+    write_atomically(uploads_folder() / f"{token}.json", lambda file: file.write(text.encode()))
+    return token
+
+
+def token_of(path: str | Path, reading: dict[str, Any] | None = None) -> str:
+    """The token that :func:`register` gives, without keeping it."""
+    return _token(path, reading)[0]
+
+
+def _token(path: str | Path, reading: dict[str, Any] | None) -> tuple[str, str]:
+    """The token of a file and how to read it, and what it stands for as JSON."""
     try:
-        place = place.resolve(strict=True)
+        place = Path(path).expanduser().resolve(strict=True)
     except OSError as error:
         raise DataError(
             f"This cannot be opened ({error.strerror or error}); check the path.", path=path
@@ -125,9 +148,7 @@ def register(path: str | Path, reading: dict[str, Any] | None = None) -> str:
     reading = {key: value for key, value in (reading or {}).items() if value is not None}
     entry = {"path": str(place), "name": place.name, "reading": reading}
     text = json.dumps(entry, sort_keys=True)
-    token = OWN + hashlib.sha256(text.encode()).hexdigest()[:12]
-    write_atomically(uploads_folder() / f"{token}.json", lambda file: file.write(text.encode()))
-    return token
+    return OWN + hashlib.sha256(text.encode()).hexdigest()[:12], text
 
 
 def location(data: str) -> tuple[str, dict[str, Any]]:

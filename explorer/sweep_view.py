@@ -5,23 +5,24 @@ Like a run's, the figures live in a fragment that repeats while fits are under w
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
-from explorer import context
+from explorer import context, found_run
 from explorer.components import chart, download, escape, guard
 from explorer.control_bar import Action, control_bar
 from explorer.figures import sensitivity as figures
 from explorer.fit_form import paper_epsilon
 from explorer.run_actions import cancel, exports, resume, start_worker
 from explorer.run_view import STATES, notice_change
+from explorer.run_words import waiting_text
 from explorer.tables import to_csv
 from explorer.theme import is_dark
 from explorer.units import whole_duration
+from gmc_core.compiling import compile_seconds, must_compile
 from gmc_core.ratings import RatingScale
 from gmc_core.settings import PAPER_EPSILON
 from gmc_core.store import Run
@@ -36,6 +37,7 @@ def show(sweep: Run) -> None:
     if sweep.state == "queued":
         start_worker()
     _head(sweep)
+    found_run.run_notice(sweep)
     active = sweep.state in ("queued", "running")
     st.fragment(_body, run_every=POLL_SECONDS if active else None)(sweep.id, sweep.state)
     with st.expander("All fits, export, and the command", icon=":material/ios_share:"):
@@ -97,7 +99,7 @@ def _body(identity: str, state: str) -> None:
     children = context.store().runs(parent=identity)
     done, total = sweep.iteration, len(children)
     if sweep.state in ("queued", "running"):
-        st.progress(sweep.progress, text=progress_text(sweep.state, children))
+        st.progress(sweep.progress, text=progress_text(sweep, children))
     elif sweep.state != "finished":
         failed = sorted({run.message for run in children if run.state == "failed"})
         reason = f" {escape(' '.join(failed))}" if failed else ""
@@ -115,16 +117,20 @@ def _body(identity: str, state: str) -> None:
     _charts(sweep, table, found, paper)
 
 
-def progress_text(state: str, children: Sequence[Run]) -> str:
+def progress_text(sweep: Run, children: Sequence[Run]) -> str:
     """How far a sweep is, in a sentence or two."""
     finished = [run for run in children if run.state == "finished"]
     text = f"{len(finished)} of {len(children)} fits are done."
-    if state == "queued":
-        return f"{text} Waiting for the worker, which starts within seconds."
-    if not finished:
-        return f"{text} The first fit on a machine compiles the numerical code: 10 to 20 seconds."
-    spent = statistics.median(run.summary["seconds"] for run in finished if run.summary)
-    return f"{text} About {whole_duration(spent * sum(1 - run.progress for run in children))} left."
+    if sweep.state == "queued":
+        return f"{text} {waiting_text(context.store().waiting(sweep.id))}"
+    fit = sweep.config.fit
+    if not finished and must_compile(fit):
+        text += (
+            " The numerical code is compiled first, once on this machine: about "
+            f"{whole_duration(compile_seconds(fit))}."
+        )
+    left = context.store().remaining_seconds(sweep.id)
+    return text if left is None else f"{text} About {whole_duration(left)} left."
 
 
 def _paper(children: Sequence[Run]) -> float:
@@ -211,10 +217,19 @@ def verdict(found: Valley, paper: float = PAPER_EPSILON, *, complete: bool = Tru
         else "The standard error is that of one split’s held-out ratings; two or more seeds would "
         "compare the values of ε more sharply."
     )
+    if best.seeds == FEW_SEEDS:
+        parts.append(
+            "Two seeds tell little of how far seeds differ: take five or more before relying on it."
+        )
     return " ".join(parts)
 
 
+FEW_SEEDS = 2  # whose spread is one difference, and no error of a mean
+
+
 def _error(cell: Cell) -> str:
+    if cell.seeds == FEW_SEEDS == len(cell.each):
+        return f" ({FEW_SEEDS} seeds: {cell.each[0]:.4f} and {cell.each[1]:.4f})"
     if cell.se != cell.se:
         return ""
     source = f"over {cell.seeds} seeds" if cell.seeds > 1 else "over the held-out ratings"

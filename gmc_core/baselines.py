@@ -8,6 +8,7 @@ without ratings, on the global mean); the split counts those cases.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -130,6 +131,22 @@ def baselines(split: Split) -> dict[str, Scores]:
         name: score(method(split), split.test_values, split.train.scale, unseen)
         for name, method in methods.items()
     }
+
+
+def pooled_baselines(parts: list[dict[str, dict[str, Any]]]) -> dict[str, dict[str, float]]:
+    """NMAE, MAE, RMSE and n of each baseline over all repetitions' test ratings together."""
+    pooled = {}
+    for name in parts[0] if parts and all(parts) else ():
+        scores = [part[name] for part in parts]
+        counts = [each["n"] for each in scores]
+        squares = np.average([each["rmse"] ** 2 for each in scores], weights=counts)
+        pooled[name] = {
+            "n": sum(counts),
+            "nmae": float(np.average([each["nmae"] for each in scores], weights=counts)),
+            "mae": float(np.average([each["mae"] for each in scores], weights=counts)),
+            "rmse": float(np.sqrt(squares)),
+        }
+    return pooled
 
 
 def _mean(train: Ratings) -> float:

@@ -1,8 +1,9 @@
 """The completed table: every entry filled, streamed so that it is never held whole.
 
-Observed entries keep their observed value. All others are the model's predictions
-f̃ = μ + Σ[:, o] a, and with them, on request, the posterior standard deviation of a
-rating; an observed entry is known, so its standard deviation is 0.
+Observed entries keep their observed value. All others are the model's predictions, see
+:mod:`gmc_core.answers`, and with them, on request, the posterior standard deviation of a
+rating (for ordered ratings of an opinion); an observed entry is known, so its standard
+deviation is 0.
 """
 
 from __future__ import annotations
@@ -27,10 +28,9 @@ from gmc_core.mixture_model import MixtureModel
 from gmc_core.model import GaussianModel
 from gmc_core.noise import Noise
 from gmc_core.ordinal import OrdinalScale
-from gmc_core.priors import opinion_variance
 from gmc_core.ratings import Ratings
 from gmc_core.signals import Signals
-from gmc_core.table_files import TableWriter, format_of
+from gmc_core.table_files import TableWriter, format_of, sd_path
 
 Floats = npt.NDArray[np.float64]
 TableLayout = Literal["wide", "long"]
@@ -43,7 +43,7 @@ class Block:
     """Users ``start`` to ``stop`` of the completed table.
 
     values : (users, items). observed : mask of the entries that were given.
-    sd : posterior standard deviations of a rating, None unless asked for.
+    sd : posterior standard deviations of a rating or opinion, None unless asked for.
     """
 
     start: int
@@ -113,14 +113,14 @@ def complete(
             first = "user" if "user" not in names else "user id"
             writer = stack.enter_context(TableWriter(path, [first], names, kind))
             if sd:
-                files.append(path.with_suffix(f".sd{path.suffix}"))
+                files.append(sd_path(path))
                 second = stack.enter_context(TableWriter(files[1], [first], names, kind))
         for block in blocks:
             own = users[block.start : block.stop]
             if layout == "long":
                 _write_long(writer, own, names, block)
             else:
-                writer.write([own], block.values, block.observed)
+                writer.write([own], block.values)
                 if block.sd is not None:
                     second.write([own], block.sd)
             if on_progress is not None:
@@ -148,8 +148,8 @@ def completed_blocks(
         step *= 8
     for start, stop in spans(ratings.n_users, step):
         values, variances = _predict_users(model, signals, start, stop, sd, team)
-        if projected:
-            values = np.asarray(model.scale.project(values), np.float64)
+        shown = model.answers(values)
+        values = shown.rating if projected else shown.prediction
         rows = slice(ratings.indptr[start], ratings.indptr[stop])
         where = (ratings.rows[rows] - start, ratings.indices[rows])
         values[where] = ratings.values[rows]
@@ -165,7 +165,7 @@ def completed_blocks(
 def _predict_users(
     model: GaussianModel, signals: Signals, start: int, stop: int, sd: bool, team: Team
 ) -> tuple[Floats, Floats | None]:
-    """Predictions and variances of a rating, (stop - start, items)."""
+    """Centres of the beliefs and variances of a new observation, (stop - start, items)."""
     layout = model.layout
     if layout.kind == "columns":
         users = np.arange(start, stop)
@@ -197,13 +197,9 @@ def _estimates(
     """As :func:`estimates`, of one Gaussian or of several."""
     noise = model.noise
     if not isinstance(model, MixtureModel):
-        values, variances = estimates(
+        return estimates(
             signals, model.gaussian, noise, sd=sd, team=team, only=only, ordinal=model.ordinal
         )
-        if model.ordinal is not None:
-            variance = opinion_variance(noise, model.settings)
-            values = model.ordinal.decide(values.ravel(), variance).reshape(values.shape)
-        return values, variances
     found = mixture_e_step(signals, model.mixture, noise, team)
     shares = found.responsibilities.T[:, :, None]
     mean: Floats = np.zeros(())
@@ -282,10 +278,8 @@ def _write_long(writer: TableWriter, users: list[object], names: list[str], bloc
     columns = [block.values.ravel(), block.observed.ravel().astype(np.float64)]
     if block.sd is not None:
         columns.append(block.sd.ravel())
-    exact = np.zeros((block.values.size, len(columns)), bool)
-    exact[:, 0] = block.observed.ravel()
     labels: list[list[object]] = [[user for user in users for _ in names], [*names] * len(users)]
-    writer.write(labels, np.stack(columns, axis=1), exact)
+    writer.write(labels, np.stack(columns, axis=1))
 
 
 def _names(model: GaussianModel, titles: bool) -> list[str]:

@@ -1,8 +1,9 @@
-"""What a fit will cost, from the N_i alone: flops, seconds and peak memory.
+"""What a fit will cost, from the N_i alone: flops and peak memory.
 
 The E-step's Cholesky factorizations take Σ_i N_i³/3 flops. The paper's
 M N³/(3 C³), with C the inverse fill ratio, puts the mean in place of the N_i and
 so misses the heavy tail: on MovieLens 1M it gives 9 GFLOP where the sum is 86.
+How many seconds that takes is in :mod:`gmc_core.estimates`.
 """
 
 from __future__ import annotations
@@ -22,10 +23,6 @@ from gmc_core.linalg.threads import Team
 from gmc_core.linalg.vectors import lanes
 from gmc_core.mstep import Form, block_rows, choose_form, step_flops
 from gmc_core.settings import FitSettings
-
-# Share of the machine's gemm rate that an iteration reaches; measured .45 to .55 on
-# MovieLens 1M and less where the systems are small. Used for estimates only.
-_EFFICIENCY = 0.45
 
 
 @dataclass(frozen=True)
@@ -51,13 +48,6 @@ class Cost:
     def flops(self) -> float:
         """All flops of one iteration."""
         return self.e_flops + self.m_flops
-
-    def seconds(self, rate: float | None = None) -> float:
-        """Estimated seconds of one iteration.
-
-        rate : matrix product rate in flops per second; default measured once.
-        """
-        return self.flops / ((rate or 0) or gemm_rate("float64")) / _EFFICIENCY
 
     def as_dict(self) -> dict[str, float | int | str]:
         """For JSON."""

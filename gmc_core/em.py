@@ -10,9 +10,7 @@ Whoever iterates owns progress, storage and stopping.
 
 from __future__ import annotations
 
-import sys
 import time
-import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -69,6 +67,30 @@ class EmStep:
     m_seconds: float
 
 
+class Spares:
+    """Memory of covariances that nobody needs any more, for those to come.
+
+    Fresh memory costs as much time as a small product. Whose memory may be written over
+    is said, never guessed: a Σ is taken from here only after its owner has put it here.
+    """
+
+    def __init__(self) -> None:
+        self._matrix: npt.NDArray[np.floating] | None = None
+
+    def put(self, gaussian: Gaussian) -> None:
+        """Give up a Gaussian: its Σ may be written over from now on, by whoever takes it."""
+        if isinstance(gaussian.covariance, DenseCovariance):
+            self._matrix = gaussian.covariance.matrix
+
+    def take(self, dimension: int, like: Gaussian) -> npt.NDArray[np.floating] | None:
+        """A matrix of N × N numbers of the kind of ``like`` that is nobody's, if there is one."""
+        matrix, self._matrix = self._matrix, None
+        fits = matrix is not None and matrix.shape == (dimension, dimension)
+        if matrix is None or not fits or matrix.dtype != like.covariance.dtype:
+            return None
+        return matrix if matrix.flags.writeable else None
+
+
 def initial_state(signals: Signals, initial: float, dtype: npt.DTypeLike) -> EmState:
     """Iteration 0: the estimates are y where known and ``initial`` elsewhere.
 
@@ -91,6 +113,7 @@ def map_em(
     objective: bool = False,
     form: Form | None = None,
     let_go: Callable[[], object] | None = None,
+    spares: Spares | None = None,
 ) -> Iterator[EmStep]:
     """Run iterations ``start.iteration + 1 … iterations`` of MAP-EM.
 
@@ -104,6 +127,8 @@ def map_em(
     let_go : called between M-step and E-step. From there on the weights of the iteration
         before are needed by nobody who can do that E-step again, and they may be as
         large as Σ.
+    spares : where the caller puts the matrices that it has done with; the next Σ is written
+        into one. Without it every Σ is new memory, and all that were yielded stay as they are.
 
     Raises
     ------
@@ -117,19 +142,15 @@ def map_em(
     noise_log_det = None
     state = start
     del start  # or its Σ would live as long as the generator
-    before: tuple[npt.NDArray[np.floating], weakref.ref[DenseCovariance]] | None = None
     while state.iteration < iterations:
         iteration = state.iteration + 1
         try:
             began = time.perf_counter()
-            # Most often nobody holds the Σ of two iterations ago: its memory is reused.
-            reusable = before is not None and before[1]() is None and _is_alone(before[0])
-            spare = before[0] if before is not None and reusable else None
-            before = _with_owner(state.gaussian)
+            spare = None if spares is None else spares.take(signals.dimension, state.gaussian)
             gaussian, change = m_step(
                 signals, state.weights, state.gaussian, epsilon, form, team, spare
             )
-            spare = None
+            del spare  # it is the new Σ now, or no longer wanted
             state = EmState(iteration, gaussian, np.zeros(0))  # frees the old Σ and weights
             if let_go is not None:
                 let_go()
@@ -157,26 +178,6 @@ def map_em(
             e_seconds=ended - between,
             m_seconds=between - began,
         )
-
-
-def _with_owner(
-    gaussian: Gaussian,
-) -> tuple[npt.NDArray[np.floating], weakref.ref[DenseCovariance]] | None:
-    """A dense Σ, and a way to see whether its covariance object still lives."""
-    covariance = gaussian.covariance
-    if not isinstance(covariance, DenseCovariance):
-        return None
-    return covariance.matrix, weakref.ref(covariance)
-
-
-def _is_alone(matrix: npt.NDArray[np.floating]) -> bool:
-    """Whether nobody but the loop's pair holds the matrix or a view of it.
-
-    A step, state or model that is kept holds the covariance object, which the weak
-    reference shows; this finds bare arrays and views. Left alone there are three
-    references: the pair's, this argument, and the count's own.
-    """
-    return sys.getrefcount(matrix) <= 3
 
 
 def map_objective(

@@ -35,14 +35,14 @@ from gmc_core.covariance import DenseCovariance
 from gmc_core.covariates import Regression
 from gmc_core.em import EmState, EmStep
 from gmc_core.errors import ConfigError, NumericalError
-from gmc_core.estep import Estimates, e_step, estimates_of, read_only, systems_of
+from gmc_core.estep import Estimates, e_step, read_only
 from gmc_core.gaussian import Gaussian
-from gmc_core.inverses import batches, invert, room_for
-from gmc_core.linalg import posterior, products
+from gmc_core.inverses import inverting_e_step
+from gmc_core.linalg import products
 from gmc_core.linalg.threads import Team, spans
 from gmc_core.mstep import choose_form, finish, m_step, sandwich
 from gmc_core.noise import SCALAR, Noise
-from gmc_core.ordinal import Opinions
+from gmc_core.ordinal import ROUNDS, Opinions
 from gmc_core.signals import Signals
 
 FloatArray = npt.NDArray[np.floating]
@@ -108,8 +108,10 @@ def exact_em(
     warm : that many iterations of the paper's recipe first, without noise; they get
         near the optimum faster than exact EM does. At least 1 from the initial
         state, which is no Gaussian. warm_epsilon : their ε, default ``epsilon``.
-    opinions : for ordered ratings, see :mod:`gmc_core.ordinal`; from then on the
-        log-likelihood is that of the filled-in opinions, which change.
+    opinions : for ordered ratings, see :mod:`gmc_core.ordinal`. From the end of the warm
+        start on, and after the last iteration in any case, the state's are those under its
+        own Gaussian, as whoever predicts with it finds them anew; the log-likelihood is
+        that of the filled-in opinions, which change.
     learn_noise : begin with ``noise``, which is then one variance above 0, and take a new
         one in every M-step of exact EM.
     covariate_strength : λ > 0 where the signals have covariates, see
@@ -153,8 +155,9 @@ def exact_em(
                 gaussian, change = m_step(signals, state.weights, state.gaussian, own, form, team)
             else:
                 if sums is None:  # an interrupted run goes on
-                    at = _filled(signals, state.values)
-                    estimates, sums = exact_e_step(at, state.gaussian, noise, team)
+                    estimates, sums = exact_e_step(
+                        signals, state.gaussian, noise, team, opinions, state.values, rounds=0
+                    )
                     state = replace(state, weights=estimates.weights)
                     again = time.perf_counter() - began
                 if learn_noise:
@@ -164,21 +167,23 @@ def exact_em(
                     step_length(relaxation, iteration - warm - 1), regression,
                 )  # fmt: skip
                 sums = None
-            values = state.values
-            if opinions is not None and iteration > warm:
-                assert values is not None
-                values = opinions.refine(values, state.weights, float(noise.array[0, 0]))
+            values = None if state.values is None else state.values.copy()
             state = EmState(iteration, gaussian, np.zeros(0), values, variance)
             if variance is not None:
                 noise = Noise.of(variance, signals.dimension)
             between = time.perf_counter()
-            at = _filled(signals, values)
-            if iteration < warm:
+            last = iteration == iterations
+            if iteration < warm and (opinions is None or not last):
+                at = signals if values is None else replace(signals, values=values)
                 estimates = e_step(at, gaussian, silent, team)
-            elif iteration == iterations:
-                estimates = e_step(at, gaussian, noise, team)
+            elif not last:
+                estimates, sums = exact_e_step(signals, gaussian, noise, team, opinions, values)
+            elif opinions is None:
+                estimates = e_step(signals, gaussian, noise, team)
             else:
-                estimates, sums = exact_e_step(at, gaussian, noise, team)
+                estimates = inverting_e_step(
+                    signals, gaussian, noise, team, opinions=opinions, values=values
+                )
             ended = time.perf_counter()
         except NumericalError as error:
             raise NumericalError(f"Iteration {iteration}: {error}", iteration=iteration) from error
@@ -213,38 +218,26 @@ def step_length(relaxation: float, done: int) -> float:
     return float(2 / ((1 + a) + (1 - a) * _NODES[done % 4]))
 
 
-def _filled(signals: Signals, values: npt.NDArray[np.float64] | None) -> Signals:
-    """The signals with the opinions in place of the ratings."""
-    return signals if values is None else replace(signals, values=values)
-
-
 def exact_e_step(
-    signals: Signals, gaussian: Gaussian, noise: Noise, team: Team
+    signals: Signals,
+    gaussian: Gaussian,
+    noise: Noise,
+    team: Team,
+    opinions: Opinions | None = None,
+    values: npt.NDArray[np.float64] | None = None,
+    rounds: int = ROUNDS,
 ) -> tuple[Estimates, FloatArray]:
     """MAP estimates of all signals, and the lower triangle of G (N × N).
 
-    Raises
-    ------
-    NumericalError, Cancelled
-        As :func:`gmc_core.estep.e_step`.
+    Parameters and errors are those of :func:`gmc_core.inverses.inverting_e_step`.
     """
-    covariance = gaussian.covariance
-    if not isinstance(covariance, DenseCovariance):
+    if not isinstance(gaussian.covariance, DenseCovariance):
         raise ConfigError("Exact EM needs Σ as a dense matrix.")
-    matrix = read_only(covariance.matrix)
-    dtype = covariance.dtype
-    systems = systems_of(signals, signals.values, gaussian, noise)
-    sums = np.zeros_like(covariance.matrix)
-    scale = dtype.type(1 / max(signals.count, 1))
-    inverses = np.empty(room_for(signals), dtype)
-    for batch in batches(signals):
-        places = invert(batch, signals, systems, matrix, inverses, team)
-
-        def rows(span: tuple[int, int], _: None, batch=batch, places=places) -> None:  # type: ignore[no-untyped-def]
-            posterior.add_rows(*span, batch, places, systems, inverses, scale, sums)
-
-        team.run(rows, spans(len(sums), 64)[::-1], lambda: None)
-    return estimates_of(systems), sums
+    sums = np.zeros_like(gaussian.covariance.matrix)
+    found = inverting_e_step(
+        signals, gaussian, noise, team, sums=sums, opinions=opinions, values=values, rounds=rounds
+    )
+    return found, sums
 
 
 def learned_noise(

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import psutil
 
+from gmc_core.baselines import baselines, pooled_baselines
 from gmc_core.datasets import load_named
 from gmc_core.downloads import Progress
 from gmc_core.errors import ConfigError
@@ -25,13 +26,15 @@ from gmc_core.filters import Filter, FilterReport, apply_filter
 from gmc_core.fit import Fit, IterationRecord
 from gmc_core.linalg.threads import Team
 from gmc_core.metrics import Scores, score_pooled
+from gmc_core.provenance import check_expected, check_files, check_ratings, file_hashes
 from gmc_core.ratings import Ratings, RatingScale
-from gmc_core.readers import DelimitedOptions, LoadReport, load
-from gmc_core.settings import FitSettings
+from gmc_core.readers import DelimitedOptions, Loaded, LoadReport, load
+from gmc_core.settings import FitSettings, ModelKind
 from gmc_core.splits import Split, no_split, pair_split, strong_split, weak_split
 
-# Raised whenever the same configuration would give other figures.
-MODEL_VERSION = 5
+# Of each model; raised whenever the same configuration would give other figures. One that
+# gives the same keeps its number, and with it the runs that are stored.
+MODEL_VERSIONS: dict[ModelKind, int] = {"paper": 5, "exact": 5, "ordinal": 6, "mixture": 5}
 
 Protocol = Literal["weak", "strong", "none", "pair"]
 PROTOCOLS: tuple[Protocol, ...] = ("weak", "strong", "none", "pair")
@@ -47,6 +50,8 @@ class ExperimentConfig:
         which are taken as they are, without a filter.
     weak_users, strong_users : None for the paper's numbers, scaled to the data.
     seed, repetitions : repetition r draws its split with seed + r.
+    expected : role → SHA-256 of the files and ratings that are to be used again, or a beginning
+        of it, see :mod:`gmc_core.provenance`; decides no figure.
     """
 
     data: str = "sample"
@@ -60,8 +65,10 @@ class ExperimentConfig:
     seed: int = 0
     repetitions: int = 1
     fit: FitSettings = field(default_factory=FitSettings)
+    expected: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        check_expected(self.expected)
         if self.protocol not in PROTOCOLS:
             raise ConfigError(f"The protocol is {', '.join(PROTOCOLS)}, not {self.protocol!r}.")
         for file in (self.train_file, self.test_file):
@@ -86,7 +93,10 @@ class ExperimentConfig:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON; :meth:`from_dict` is the way back."""
-        return {**asdict(self), "fit": self.fit.as_dict()}
+        values = {**asdict(self), "fit": self.fit.as_dict()}
+        if not self.expected:
+            del values["expected"]  # as it was written before there was such a thing
+        return values
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> ExperimentConfig:
@@ -110,9 +120,10 @@ class ExperimentConfig:
         content = self.as_dict()
         for name in ("data", "reading", "train_file", "test_file"):
             del content[name]
+        content.pop("expected", None)
         content["data_sha256"] = data_sha256
         content["noise_sha256"] = _file_hash(self.fit.noise)
-        content["model_version"] = MODEL_VERSION
+        content["model_version"] = MODEL_VERSIONS[self.fit.model]
         if side_sha256 and self.fit.model != "paper":
             content["side_sha256"] = side_sha256
         text = json.dumps(content, sort_keys=True)
@@ -131,12 +142,16 @@ class Prepared:
     """Loaded and filtered data of an experiment.
 
     ratings : after the filter. pair : the explicit split of the "pair" protocol.
+    files : role → SHA-256 of each file that was read.
+    reading : options that read the data in the same way whatever would be found in them.
     """
 
     ratings: Ratings
     load_report: LoadReport | None
     filter_report: FilterReport | None
     pair: Split | None = None
+    files: dict[str, str] = field(default_factory=dict)
+    reading: dict[str, Any] = field(default_factory=dict)
 
     @property
     def data_sha256(self) -> str:
@@ -162,22 +177,42 @@ def prepare(
     Raises
     ------
     GmcError
-        If the data cannot be read, nothing is left of them, or no error could be measured.
+        If the data cannot be read, are not those expected, nothing is left of them, or no
+        error could be measured.
     """
+    files = file_hashes(config)
+    check_files(config, files)
     if config.protocol == "pair":
-        assert config.train_file is not None and config.test_file is not None
-        files = (config.train_file, config.test_file)
-        split = pair_split(*(_as_is(file, config.reading) for file in files))
-        _ = split.train.scale.nmae_divisor  # refuses constant ratings before they are fitted
-        return Prepared(split.train, None, None, split)
-    report = None
-    if ratings is None:
-        loaded = load_named(config.data, progress=progress, **split_reading(config.reading))
-        ratings, report = loaded.ratings, loaded.report
-    filtered, filter_report = apply_filter(ratings, config.filter)
-    if config.protocol != "none":
-        _ = filtered.scale.nmae_divisor  # as above
-    return Prepared(filtered, report, filter_report)
+        prepared = _prepare_pair(config, files)
+    else:
+        report, reading = None, dict(config.reading)
+        if ratings is None:
+            loaded = load_named(config.data, progress=progress, **split_reading(config.reading))
+            ratings, report, reading = loaded.ratings, loaded.report, loaded.report.reading
+            if "data" not in files:  # downloaded just now
+                files = file_hashes(config)
+                check_files(config, files)
+        filtered, filter_report = apply_filter(ratings, config.filter)
+        if config.protocol != "none":
+            _ = filtered.scale.nmae_divisor  # refuses constant ratings before they are fitted
+        prepared = Prepared(filtered, report, filter_report, files=files, reading=reading)
+    check_ratings(config, prepared.data_sha256)
+    return prepared
+
+
+def _prepare_pair(config: ExperimentConfig, files: dict[str, str]) -> Prepared:
+    """The two files of an explicit split; what both were found to be written like is kept."""
+    assert config.train_file is not None and config.test_file is not None
+    names = (config.train_file, config.test_file)
+    train, test = (_as_is(name, config.reading) for name in names)
+    split = pair_split(train.ratings, test.ratings)
+    scale = split.train.scale
+    _ = scale.nmae_divisor  # as above
+    other = test.report.reading
+    same = {k: v for k, v in train.report.reading.items() if k in other and other[k] == v}
+    step = "continuous" if scale.step is None else scale.step
+    reading = {**same, "low": scale.low, "high": scale.high, "step": step}
+    return Prepared(split.train, None, None, split, files, reading)
 
 
 def split_reading(reading: dict[str, Any]) -> dict[str, Any]:
@@ -187,8 +222,8 @@ def split_reading(reading: dict[str, Any]) -> dict[str, Any]:
     return {**keywords, "options": DelimitedOptions(**options)} if options else keywords
 
 
-def _as_is(path: str, reading: dict[str, Any]) -> Ratings:
-    return load(path, **{"format": "delimited", **split_reading(reading)}).ratings
+def _as_is(path: str, reading: dict[str, Any]) -> Loaded:
+    return load(path, **{"format": "delimited", **split_reading(reading)})
 
 
 def make_split(config: ExperimentConfig, prepared: Prepared, seed: int) -> Split:
@@ -208,6 +243,7 @@ class Repetition:
     """One finished (or stopped) repetition.
 
     predictions : (n_test,) unprojected, of the last iteration.
+    baselines : name → scores of the same ratings, as dictionaries; empty without hold-out.
     """
 
     seed: int
@@ -217,6 +253,7 @@ class Repetition:
     unseen: npt.NDArray[np.bool_]
     scores: Scores | None
     notes: tuple[str, ...]
+    baselines: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON, without the predictions."""
@@ -226,6 +263,7 @@ class Repetition:
             "n_unseen": int(self.unseen.sum()),
             "notes": list(self.notes),
             "scores": self.scores and self.scores.as_dict(),
+            "baselines": self.baselines,
             "records": [record.as_dict() for record in self.records],
         }
 
@@ -241,7 +279,15 @@ def finish(fit: Fit, records: list[IterationRecord]) -> Repetition:
         unseen=split.unseen_items | split.unseen_users,
         scores=fit.scores(),
         notes=split.notes,
+        baselines=_baselines(split),
     )
+
+
+def _baselines(split: Split) -> dict[str, dict[str, Any]]:
+    """The scores of the simplest predictions; none where nothing is held out or known."""
+    if not split.n_test or not len(split.train):
+        return {}
+    return {name: scores.as_dict() for name, scores in baselines(split).items()}
 
 
 def pooled_scores(repetitions: list[Repetition], scale: RatingScale) -> Scores | None:
@@ -359,6 +405,9 @@ def describe(prepared: Prepared) -> dict[str, Any]:
         "scale": [ratings.scale.low, ratings.scale.high, ratings.scale.step],
         "divisor": ratings.scale.nmae_divisor if low_high else None,
         "licence": ratings.licence,
+        "users_to_draw": int((ratings.user_counts >= 2).sum()),
+        "files": prepared.files,
+        "reading": prepared.reading,
         "load_report": prepared.load_report and prepared.load_report.as_dict(),
         "filter_report": prepared.filter_report and prepared.filter_report.as_dict(),
     }
@@ -375,6 +424,7 @@ def summarise(results: list[Repetition], scale: RatingScale, seconds: float) -> 
     return {
         **{name: scores.get(name) for name in names},
         **{name: value for name, value in scores.items() if name not in names},
+        "baselines": pooled_baselines([result.baselines for result in results]),
         "seconds": seconds,
         "peak_rss_bytes": peak_rss_bytes(),
     }

@@ -10,20 +10,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from gmc_core.answers import answers
 from gmc_core.attributes import STRENGTH, UserGroups
 from gmc_core.cost import Cost, check_memory, estimate_fit, has_large_weights
 from gmc_core.covariance import DenseCovariance
-from gmc_core.em import EmState, EmStep, initial_state, map_em
+from gmc_core.em import EmState, EmStep, Spares, initial_state, map_em
 from gmc_core.errors import ConfigError, NumericalError
 from gmc_core.estep import e_step, predict_pairs
 from gmc_core.exact import exact_em
 from gmc_core.folding import fold_in
+from gmc_core.gaussian import Gaussian
 from gmc_core.linalg.threads import Team
 from gmc_core.metrics import Scores, score
 from gmc_core.mixture import (
@@ -41,56 +43,14 @@ from gmc_core.mstep import choose_form
 from gmc_core.noise import Noise
 from gmc_core.noise_files import load_noise
 from gmc_core.ordinal import Opinions, OrdinalScale
-from gmc_core.priors import genre_matrix, opinion_variance, prior_of
+from gmc_core.priors import genre_matrix, prior_of
 from gmc_core.ratings import RatingScale
+from gmc_core.records import IterationRecord as IterationRecord
 from gmc_core.settings import FitSettings, paper_epsilon
 from gmc_core.signals import Layout, Signals
 from gmc_core.splits import Split
 
-
-@dataclass(frozen=True)
-class IterationRecord:
-    """What one iteration has reached; figures are None where there is no hold-out.
-
-    iteration : t, from 1.
-    nmae, nmae_se, mae, rmse, nmae_unprojected : see :class:`gmc_core.metrics.Scores`.
-    log_likelihood, map_objective, penalised_objective, covariance_change : see
-        :class:`gmc_core.em.EmStep`.
-    prediction_change : largest change of a held-out prediction since the iteration
-        before (from the initial value at t = 1), in ratings.
-    noise : mean noise variance in use.
-    e_seconds, m_seconds, evaluation_seconds : wall time.
-    """
-
-    iteration: int
-    nmae: float | None
-    nmae_se: float | None
-    mae: float | None
-    rmse: float | None
-    nmae_unprojected: float | None
-    log_likelihood: float
-    map_objective: float | None
-    penalised_objective: float | None
-    covariance_change: float | None
-    prediction_change: float | None
-    noise: float
-    e_seconds: float
-    m_seconds: float
-    evaluation_seconds: float
-
-    @property
-    def seconds(self) -> float:
-        """Wall time of the whole iteration."""
-        return self.e_seconds + self.m_seconds + self.evaluation_seconds
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON and tables."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> IterationRecord:
-        """Read what :meth:`as_dict` wrote."""
-        return cls(**values)
+Found = TypeVar("Found")
 
 
 class StateError(ConfigError):
@@ -177,16 +137,32 @@ class Fit:
         if start is not None:
             self._check_state(start)
         self._state = start or self._initial_state()
+        self._lent = start is not None  # whether somebody else may hold the state's Σ
         self.predictions = self._predict()
 
     @property
     def state(self) -> EmState:
         """The last finished iteration; stays usable after a cancel or an error.
 
+        It is whose reads it: the fit never writes over its Σ, whatever follows.
+
         Where the recipe was stopped in an E-step and the weights are large
         (:func:`gmc_core.cost.has_large_weights`), reading this does that E-step's work
         again: the weights of two iterations are not kept.
         """
+        self._lent = True
+        return self._whole_state()
+
+    def look(self, at: Callable[[Gaussian], Found]) -> Found:
+        """What ``at`` finds in (μ, Σ) of the last finished iteration.
+
+        It must keep nothing of them: unlike after :attr:`state` and :meth:`model`, the
+        memory of this Σ is used again for a later one.
+        """
+        return at(self._state.gaussian)
+
+    def _whole_state(self) -> EmState:
+        """The state with its weights."""
         if self._state.weights.size:
             return self._state
         if self.iteration == 0:
@@ -262,37 +238,40 @@ class Fit:
         NumericalError, Cancelled
             See :func:`gmc_core.em.map_em`; ``state`` is the last finished iteration.
         """
-        steps = self._steps()
-        self._state = replace(self._state)  # the generator holds the only other reference
-        for step in steps:
+        spares = Spares()
+        # The other models write no Σ over another.
+        reuses = not self.settings.is_exact and self._clusters is None
+        for step in self._steps(spares):
             began = time.perf_counter()
-            before = (self._state, self.predictions)
-            self._state = step.state
+            before = (self._state, self.predictions, self._lent)
+            self._state, self._lent = step.state, False
             try:
                 self.predictions = self._predict()
                 record = self._record(step, before[1], began)
             except BaseException as error:
                 # Stopped while predicting: state and records must not part.
-                self._state, self.predictions = before
+                self._state, self.predictions, self._lent = before
                 if isinstance(error, NumericalError):
                     raise NumericalError(
                         f"Predictions of iteration {step.state.iteration}: {error}",
                         iteration=step.state.iteration,
                     ) from error
                 raise
-            # The next iteration frees the old Σ and weights only if nobody else holds them.
-            del before, step
+            if reuses and not before[2]:
+                spares.put(before[0].gaussian)
+            del before, step  # or the old weights would live through the next iteration
             yield record
 
-    def _steps(self) -> Iterator[EmStep]:
-        """The iterations of the chosen model."""
+    def _steps(self, spares: Spares) -> Iterator[EmStep]:
+        """The iterations of the chosen model; ``spares`` as in :func:`gmc_core.em.map_em`."""
         settings = self.settings
         assert settings.epsilon is not None
-        if isinstance(self.state, MixtureState):
+        state = self._whole_state()
+        if isinstance(state, MixtureState):
             assert self._clusters is not None
             return mixture_em(
                 self.signals,
-                self.state,
+                state,
                 groups=self._clusters,
                 epsilon=settings.epsilon,
                 iterations=settings.iterations,
@@ -302,7 +281,7 @@ class Fit:
         if not settings.is_exact:
             return map_em(
                 self.signals,
-                self.state,
+                state,
                 epsilon=settings.epsilon,
                 iterations=settings.iterations,
                 noise=self.noise,
@@ -310,6 +289,7 @@ class Fit:
                 objective=settings.objective,
                 form=choose_form(self.signals.sizes, self.signals.dimension),
                 let_go=self._let_go,
+                spares=spares,
             )
         opinions = None
         if self.ordinal is not None:
@@ -318,7 +298,7 @@ class Fit:
             prior = prior_of(settings, self.split.train, self.signals.layout)
         return exact_em(
             self.signals,
-            self.state,
+            state,
             epsilon=settings.epsilon,
             iterations=settings.iterations,
             noise=self.noise,
@@ -341,7 +321,8 @@ class Fit:
         return score(self.predictions, split.test_values, split.train.scale, unseen)
 
     def model(self) -> GaussianModel:
-        """The model of the current state, with the training ratings."""
+        """The model of the current state, with the training ratings; see :attr:`state`."""
+        self._lent = True
         described: dict[str, Any] = dict(
             gaussian=self._state.gaussian,
             noise=self.noise,
@@ -365,21 +346,30 @@ class Fit:
 
     def _predict(self) -> npt.NDArray[np.float64]:
         """Held-out predictions of the current state."""
-        weights, gaussian = self.state.weights, self.state.gaussian
         if not self.split.n_test:
             return np.zeros(0)
-        if isinstance(self.state, MixtureState):
-            return self._predict_mixture(self.state)
+        state = self._whole_state()
+        weights, gaussian = state.weights, state.gaussian
+        if isinstance(state, MixtureState):
+            return self._predict_mixture(state)
         if self.shown_signals is not self.signals:
             weights = fold_in(self.shown_signals, gaussian, self.noise, self.team, self.ordinal)
-        raw = predict_pairs(self.shown_signals, weights, gaussian, *self.pairs, self.team)
-        if self.ordinal is None:
-            return raw
-        return self.ordinal.decide(raw, opinion_variance(self.noise, self.settings))
+        latent = predict_pairs(self.shown_signals, weights, gaussian, *self.pairs, self.team)
+        return self._shown(latent)
+
+    def _shown(self, latent: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Predictions in ratings from the centres of beliefs."""
+        return answers(
+            latent,
+            scale=self.split.train.scale,
+            ordinal=self.ordinal,
+            noise=self.noise,
+            settings=self.settings,
+        ).prediction
 
     def _predict_mixture(self, state: MixtureState) -> npt.NDArray[np.float64]:
         shown, found = self.shown_signals, self.memberships(state)
-        return predict_mixture(
+        latent = predict_mixture(
             shown,
             found.weights,
             found.responsibilities,
@@ -387,6 +377,7 @@ class Fit:
             *self.pairs,
             self.team,
         )
+        return self._shown(latent)
 
     def memberships(self, state: MixtureState) -> MixtureState | Memberships:
         """Weights and responsibilities of ``shown_signals`` under a mixture."""

@@ -6,11 +6,13 @@ scikit-learn is optional; this module alone needs it, and says so where it is ab
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from gmc_core.bounds import Bounds, draw_within
 from gmc_core.errors import ConfigError, GmcError
 from gmc_core.linalg.threads import Team
 from gmc_core.settings import Precision
@@ -72,7 +74,15 @@ class GaussianImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     dtype : {"float64", "float32"}
         Working precision. The result has the precision of the table.
     random_state : int, RandomState or None
-        For the entries hidden by ``epsilon="auto"`` and for the samples.
+        For the entries hidden by ``epsilon="auto"``, and for the samples: one draw
+        after another goes on in the same stream, which a fit begins anew.
+    missing_values : number, text, None or NaN, or a list of them
+        What stands for a missing entry, such as -99 or "?"; NaN and None always do.
+    min_value, max_value : float or (n_features,)
+        Limits of what is filled in, in the table's units, as IterativeImputer has
+        them. A filled mean beyond one is moved to it; draws are from the Gaussian cut
+        off there. Given entries stay, and standard deviations are of the Gaussian
+        without limits.
 
     Attributes
     ----------
@@ -113,6 +123,9 @@ class GaussianImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         keep_empty_features: bool = True,
         dtype: Precision = "float64",
         random_state: Random = 0,
+        missing_values: Any = np.nan,
+        min_value: npt.ArrayLike = -np.inf,
+        max_value: npt.ArrayLike = np.inf,
     ) -> None:
         self.method = method
         self.epsilon = epsilon
@@ -122,11 +135,15 @@ class GaussianImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.keep_empty_features = keep_empty_features
         self.dtype = dtype
         self.random_state = random_state
+        self.missing_values = missing_values
+        self.min_value = min_value
+        self.max_value = max_value
 
     def fit(self, X: npt.ArrayLike, y: object = None) -> Self:
         """Learn μ and Σ from a table (n_samples, n_features) with NaN where blank."""
         table = self._validated(X, reset=True).astype(np.float64)
         epsilon = self._checked_epsilon()
+        self.bounds_ = self._checked_bounds(table.shape[1])
         team = Team()
         common: dict[str, Any] = {
             "noise": self.noise, "method": self.method, "dtype": self.dtype, "team": team,
@@ -142,6 +159,9 @@ class GaussianImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             table, epsilon=epsilon, iterations=int(self.iterations), tol=self.tol, **common
         )
         self.model_: TableModel = model
+        # Of a RandomState, the owner's stream is used instead.
+        seeded = self.random_state is None or not hasattr(self.random_state, "randint")
+        self.stream_ = self._rng() if seeded else None
         self.epsilon_ = float(epsilon)
         self.log_likelihoods_ = np.array(model.log_likelihoods)
         self.n_iter_ = len(model.log_likelihoods)
@@ -161,7 +181,7 @@ class GaussianImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         table = self._validated(X, reset=False)
         values, _ = self.model_.fill(table.astype(np.float64), sd=False, team=Team())
-        return self._finished(values, table)
+        return self._finished(self._known_bounds().clip(values, ~np.isnan(table))[0], table)
 
     def transform_sd(self, X: npt.ArrayLike) -> Table:
         """Posterior standard deviation of each entry, in its column's units.
@@ -175,26 +195,43 @@ class GaussianImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         assert deviations is not None
         return deviations[:, self._kept()].astype(table.dtype)
 
-    def sample(self, n_samples: int = 1) -> Table:
+    def sample(self, n_samples: int = 1, *, random_state: Random = None) -> Table:
         """New rows (n_samples, n_features_out) drawn from the fitted Gaussian.
 
-        Columns of which nothing is known are 0, as in :meth:`transform`.
+        Between the limits, where there are any. Columns of which nothing is known are
+        0, as in :meth:`transform`. ``random_state`` as for :meth:`sample_blanks`.
         """
         check_is_fitted(self)
         if n_samples < 1:
             raise ParameterError(f"At least one row can be drawn, not {n_samples}.")
-        drawn = self.model_.sample(n_samples, self._rng())
+        if self._known_bounds().limited.any():
+            nothing = np.full((n_samples, self.n_features_in_), np.nan)
+            return self._finished(self._drawn(nothing, random_state), nothing)
+        drawn = self.model_.sample(n_samples, self._draws(random_state))
         return np.where(self.model_.standards.empty, 0.0, drawn)[:, self._kept()]
 
-    def sample_blanks(self, X: npt.ArrayLike) -> Table:
+    def sample_blanks(self, X: npt.ArrayLike, *, random_state: Random = None) -> Table:
         """The completed table with each row's blanks drawn from their joint posterior.
 
-        Several calls with a RandomState are multiple imputations.
+        Several calls are multiple imputations: each goes on in the stream that the
+        fit began, so that all differ, and a program that runs again draws the same.
+
+        random_state : a seed of this call, which then always draws the same. Copies of
+            an imputer (in other processes, say) need one each.
         """
         check_is_fitted(self)
         table = self._validated(X, reset=False)
-        drawn = self.model_.sample_blanks(table.astype(np.float64), self._rng(), Team())
+        drawn = self._drawn(table.astype(np.float64), random_state)
         return self._finished(drawn, table)
+
+    def _drawn(
+        self, table: npt.NDArray[np.float64], random_state: Random
+    ) -> npt.NDArray[np.float64]:
+        """A table with its blanks drawn, between the limits where there are any."""
+        rng, bounds = self._draws(random_state), self._known_bounds()
+        if bounds.limited.any():
+            return draw_within(self.model_, table, bounds, rng, Team())
+        return self.model_.sample_blanks(table, rng, Team())
 
     def score_samples(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """(n_samples,) log density of each row's given entries, in the table's units.
@@ -234,8 +271,9 @@ class GaussianImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _validated(self, X: npt.ArrayLike, *, reset: bool) -> Table:
         """The table as floating-point numbers, by scikit-learn's rules."""
+        marked = _without_codes(X, self.missing_values)
         return validate_data(
-            self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan"
+            self, marked, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan"
         )
 
     def _checked_epsilon(self) -> float | None:
@@ -260,9 +298,37 @@ class GaussianImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             raise ParameterError("ε, tol and noise are numbers of at least 0.") from None
         return epsilon
 
-    def _rng(self) -> np.random.Generator:
+    def _checked_bounds(self, columns: int) -> Bounds:
+        """The limits, one of each kind a column; raises ParameterError."""
+        ends = []
+        for name in ("min_value", "max_value"):
+            try:
+                end = np.asarray(getattr(self, name), np.float64)
+                ends.append(np.broadcast_to(end, (columns,)).copy())
+            except (TypeError, ValueError):
+                raise ParameterError(
+                    f"{name} is a number, or one for each of the {columns} columns."
+                ) from None
+        try:
+            return Bounds(*ends)
+        except ConfigError as error:
+            raise ParameterError(str(error)) from None
+
+    def _known_bounds(self) -> Bounds:
+        """The limits; none in an imputer stored before there were any."""
+        none = np.full(self.n_features_in_, np.inf)
+        return getattr(self, "bounds_", Bounds(-none, none))
+
+    def _draws(self, random_state: Random) -> np.random.Generator:
+        """Random numbers for one call: of its own seed, or those that follow in the stream."""
+        if random_state is not None:
+            return self._rng(random_state)
+        stream = getattr(self, "stream_", None)
+        return self._rng() if stream is None else stream
+
+    def _rng(self, random_state: Random = None) -> np.random.Generator:
         """Random numbers of ``random_state``, by scikit-learn's rules for it."""
-        state = check_random_state(self.random_state)
+        state = check_random_state(self.random_state if random_state is None else random_state)
         return np.random.default_rng(state.randint(2**31, size=4))
 
     def _kept(self) -> npt.NDArray[np.int64]:
@@ -274,5 +340,29 @@ class GaussianImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _finished(self, values: npt.NDArray[np.float64], table: Table) -> Table:
         """The kept columns in the table's precision; 0 where nothing is known."""
         unknown = np.isnan(values)
-        values = np.where(unknown & self.model_.standards.empty, 0.0, values)
+        bounds = self._known_bounds()
+        nothing = np.clip(0.0, bounds.low, bounds.high)
+        values = np.where(unknown & self.model_.standards.empty, nothing, values)
         return values[:, self._kept()].astype(table.dtype)
+
+
+def _without_codes(X: Any, codes: Any) -> Any:
+    """The same with NaN where an entry equals one of the codes for a missing one."""
+    several = isinstance(codes, Sequence | set | frozenset | np.ndarray) and not isinstance(
+        codes, str | bytes
+    )
+    wanted = [code for code in (codes if several else [codes]) if code is not None and code == code]
+    if not wanted:
+        return X
+    if hasattr(X, "isin") and hasattr(X, "mask"):
+        return X.mask(X.isin(wanted))
+    table = np.asarray(X)
+    numbers = [code for code in wanted if not isinstance(code, str)]
+    if table.dtype.kind in "biuf":
+        kind = table.dtype if table.dtype.kind == "f" else np.float64
+        found = np.isin(table, np.asarray(numbers, kind)) if numbers else False
+        return np.where(found, np.nan, table).astype(kind)
+    table = table.astype(object)
+    for code in wanted:
+        table[table == code] = np.nan
+    return table

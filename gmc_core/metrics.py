@@ -256,3 +256,38 @@ def _require_finite(values: npt.NDArray[np.float64], what: str) -> None:
 
 def _rms(errors: npt.NDArray[np.float64]) -> float:
     return float(np.sqrt(np.mean(errors**2)))
+
+
+FEW_RATINGS = 1000
+WIDE_ERROR = 0.01
+MOST_REPETITIONS = 20
+
+
+def few_held_out(n: int, nmae_se: float | None) -> bool:
+    """Whether the held-out ratings are too few to tell close methods apart.
+
+    They are where the standard error of NMAE exceeds .01, or there are fewer than 1,000:
+    most of what is compared here differs by less than .02, and of MovieLens 1M's 5,000 the
+    standard error is .006.
+
+    Parameters
+    ----------
+    n : held-out ratings. nmae_se : standard error of NMAE; None or NaN if it is not known.
+    """
+    wide = nmae_se is not None and np.isfinite(nmae_se) and nmae_se > WIDE_ERROR
+    return 0 < n and (n < FEW_RATINGS or bool(wide))
+
+
+def enough_repetitions(repetitions: int, n: int, nmae_se: float | None) -> int:
+    """Repetitions with which the held-out ratings would not be few, at most 20; 0 if more
+    than there are would not help or are not needed.
+
+    It assumes that a repetition holds out as many ratings as those before, and that the
+    standard error falls with the root of their number.
+    """
+    if not few_held_out(n, nmae_se) or repetitions >= MOST_REPETITIONS:
+        return 0
+    share = FEW_RATINGS / n
+    if nmae_se is not None and np.isfinite(nmae_se):
+        share = max(share, (nmae_se / WIDE_ERROR) ** 2)
+    return min(max(int(np.ceil(repetitions * share)), repetitions + 1), MOST_REPETITIONS)

@@ -129,6 +129,7 @@ class MixtureModel(GaussianModel):
         needed, local = np.unique(signals, return_inverse=True)
         own, team = self._signals.take(needed), Team()
         found = mixture_e_step(own, self.mixture, self.noise, team)
-        return predict_mixture(
+        latent = predict_mixture(
             own, found.weights, found.responsibilities, self.mixture, local, coordinates, team
         )
+        return self.answers(latent).prediction

@@ -20,15 +20,15 @@ import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 
+from gmc_core.answers import Answers, answers
 from gmc_core.attributes import UserGroups
 from gmc_core.errors import ConfigError, DataError, NumericalError
 from gmc_core.estep import predict_pairs
-from gmc_core.folding import fold_in
+from gmc_core.folding import fold_in, fold_in_opinions
 from gmc_core.gaussian import Gaussian
 from gmc_core.linalg.threads import Team
 from gmc_core.noise import Noise
-from gmc_core.ordinal import Opinions, OrdinalScale
-from gmc_core.priors import opinion_variance
+from gmc_core.ordinal import OrdinalScale
 from gmc_core.ratings import ItemInfo, Ratings, RatingScale, Vocabulary
 from gmc_core.settings import FitSettings
 from gmc_core.signals import Layout, Signals
@@ -38,18 +38,14 @@ Floats = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.int64]
 
 
-# The opinions of one user converge geometrically; this is a hundredth of a rating.
-_OPINION_ROUNDS = 100
-_OPINION_CHANGE = 1e-4
-
-
 @dataclass(frozen=True, eq=False)
 class Posterior:
     """What the model believes of one user, given the ratings of items ``observed``.
 
     observed : (n,) item positions. values : (n,) ratings. weights : (n,) the a_j.
-    prior_mean : (N,) the prediction before any rating, μ or μ + B x.
-    mean : (N,) f̃, the prediction of every item.
+    prior_mean : (N,) the same before any rating, μ or μ + B x.
+    mean : (N,) f̃, the centre of the belief about every item: its prediction, or for
+        ordered ratings the opinion. What is shown comes from :meth:`GaussianModel.answers_of`.
     variance : (N,) of the item's noise-free value f; 0 at observed items if Σ_w = 0.
     """
 
@@ -65,11 +61,11 @@ class Posterior:
 
     @property
     def rating_sd(self) -> Floats:
-        """(N,) standard deviation of a new rating: posterior variance plus noise."""
+        """(N,) standard deviation of a new rating or opinion: posterior variance plus noise."""
         return np.sqrt(self.variance + self.noise_variance)
 
     def contributions(self, item: int) -> Floats:
-        """(n,) share of each rated item in the prediction; they sum to mean - prior mean."""
+        """(n,) share of each rated item in ``mean``; they sum to mean - prior mean."""
         row = self._gaussian.covariance.submatrix(np.array([item]), self.observed)[0]
         return row * self.weights
 
@@ -81,7 +77,7 @@ class Posterior:
 
 @dataclass(frozen=True)
 class Contribution:
-    """One rated item's share in a prediction, in ratings."""
+    """One rated item's share in the centre of a belief: in ratings, or in opinions."""
 
     item: int
     item_id: object
@@ -94,7 +90,11 @@ class Contribution:
 class Recommendation:
     """One recommended item.
 
-    predicted : unprojected. sd : posterior standard deviation of a rating.
+    predicted : in ratings, unprojected; as everywhere, see :mod:`gmc_core.answers`.
+    rating : the same projected to the scale.
+    latent : what the explanation adds up to: the prediction itself, or for ordered
+        ratings the opinion.
+    sd : posterior standard deviation of a rating, or of an opinion.
     n_ratings : training ratings of the item, 0 if the model does not know.
     """
 
@@ -103,6 +103,8 @@ class Recommendation:
     title: str
     genres: tuple[str, ...]
     predicted: float
+    rating: float
+    latent: float
     sd: float
     n_ratings: int
 
@@ -163,10 +165,27 @@ class GaussianModel:
 
     # Predictions ---------------------------------------------------------------
 
+    def answers(self, latent: npt.ArrayLike, sd: npt.ArrayLike | None = None) -> Answers:
+        """What is shown of beliefs with these centres and standard deviations; see
+        :func:`gmc_core.answers.answers`."""
+        return answers(
+            latent,
+            sd,
+            scale=self.scale,
+            ordinal=self.ordinal,
+            noise=self.noise,
+            settings=self.settings,
+        )
+
+    def answers_of(self, posterior: Posterior, items: npt.ArrayLike | None = None) -> Answers:
+        """What is shown of one user's ``items`` (positions; None for all N)."""
+        at = slice(None) if items is None else np.asarray(items, dtype=np.int64)
+        return self.answers(posterior.mean[at], posterior.rating_sd[at])
+
     def predict(
         self, user_ids: Sequence[object] | np.ndarray, item_ids: Sequence[object] | np.ndarray
     ) -> Predictions:
-        """Predict pairs of original ids, unprojected; unknown ids are flagged.
+        """Predict pairs of original ids, in ratings, unprojected; unknown ids are flagged.
 
         Raises
         ------
@@ -187,10 +206,9 @@ class GaussianModel:
 
     @cached_property
     def item_means(self) -> Floats:
-        """(N items,) prediction for a user of whom nothing is known."""
-        mean = self.gaussian.mean
+        """(N items,) prediction for a user of whom nothing is known, in ratings."""
         if self.layout.kind == "rows":
-            return mean
+            return self.answers(self.gaussian.mean).prediction
         ratings = self._require_ratings()
         everyone = np.arange(ratings.n_users)
         if self.layout.kind == "columns":
@@ -203,7 +221,8 @@ class GaussianModel:
         _, coordinates = self.layout.locate(
             np.repeat(everyone, len(self.items)), np.tile(np.arange(len(self.items)), len(everyone))
         )
-        return mean[coordinates].reshape(ratings.n_users, -1).mean(axis=0)
+        shown = self.answers(self.gaussian.mean).prediction[coordinates]
+        return shown.reshape(ratings.n_users, -1).mean(axis=0)
 
     def _predict_known(self, users: Positions, items: Positions) -> Floats:
         signals, coordinates = self.layout.locate(users, items)
@@ -211,11 +230,8 @@ class GaussianModel:
         own = self._signals.take(needed)
         team = Team()
         weights = fold_in(own, self.gaussian, self.noise, team, self.ordinal)
-        raw = predict_pairs(own, weights, self.gaussian, local, coordinates, team)
-        if self.ordinal is None:
-            return raw
-        variance = opinion_variance(self.noise, self.settings)
-        return self.ordinal.decide(raw, variance)
+        latent = predict_pairs(own, weights, self.gaussian, local, coordinates, team)
+        return self.answers(latent).prediction
 
     @cached_property
     def _signals(self) -> Signals:
@@ -278,7 +294,7 @@ class GaussianModel:
                 "These ratings have a singular covariance under this model; fit with a larger ε."
             ) from None
         mean = self._prior_mean(covariates)
-        residual = self._opinions(ratings, items, factor, mean) - mean[items]
+        residual = self._described(ratings, items, covariates) - mean[items]
         cross = covariance.rows(items).astype(np.float64)
         whitened = scipy.linalg.solve_triangular(factor, cross, lower=True)
         forward = scipy.linalg.solve_triangular(factor, residual, lower=True)
@@ -311,20 +327,21 @@ class GaussianModel:
             )
         return mean + coefficients @ x
 
-    def _opinions(self, ratings: Floats, items: Positions, factor: Floats, mean: Floats) -> Floats:
-        """What the Gaussian describes of these ratings, given the factor of K."""
+    def _described(
+        self, ratings: Floats, items: Positions, covariates: npt.ArrayLike | None
+    ) -> Floats:
+        """What the Gaussian describes of one user's ratings: these, or the opinions behind."""
         if self.ordinal is None or not len(items):
             return ratings
-        opinions, noise = Opinions(self.ordinal, ratings), float(self.noise.array[0, 0])
-        values = opinions.first_guess
-        for _ in range(_OPINION_ROUNDS):
-            before = values
-            residual = values - mean[items]
-            weights = scipy.linalg.cho_solve((factor, True), residual)
-            values = opinions.refine(values, weights, noise)
-            if np.abs(values - before).max() < _OPINION_CHANGE:
-                break
-        return values
+        x = None if covariates is None else np.asarray(covariates, np.float64)[None]
+        user = Signals(
+            replace(self.layout, users=1),
+            np.array([0, len(items)], np.int64),
+            items.astype(np.int32),
+            ratings,
+            x,
+        )
+        return fold_in_opinions(user, self.gaussian, self.noise, Team(), self.ordinal)[1]
 
     def posterior_of(self, user_id: object) -> Posterior:
         """The belief about a user of the training data, from their training ratings."""
@@ -358,30 +375,40 @@ class GaussianModel:
     ) -> list[Recommendation]:
         """The ``top`` unseen items with the highest predictions.
 
+        Ranked by the centre of the belief. For ordered ratings that is the opinion, of
+        which the predicted rating is a rising function: the order is that of the
+        predictions, and items with equal ones are told apart.
+
         min_ratings : leave out items with fewer training ratings.
         """
         eligible = self.item_counts >= min_ratings
         eligible[posterior.observed] = False
         candidates = np.flatnonzero(eligible)
         ranked = candidates[np.argsort(-posterior.mean[candidates], kind="stable")]
-        sd = posterior.rating_sd
+        ranked = ranked[: max(top, 0)]
+        shown, sd = self.answers_of(posterior, ranked), posterior.rating_sd[ranked]
+        rating = shown.rating
         return [
             Recommendation(
                 item=int(item),
                 item_id=_plain(self.items.ids[item]),
                 title=self.title(item),
                 genres=self.item_info.genres[item],
-                predicted=float(posterior.mean[item]),
-                sd=float(sd[item]),
+                predicted=float(shown.prediction[k]),
+                rating=float(rating[k]),
+                latent=float(shown.latent[k]),
+                sd=float(sd[k]),
                 n_ratings=int(self.item_counts[item]),
             )
-            for item in ranked[: max(top, 0)]
+            for k, item in enumerate(ranked)
         ]
 
     def explain(self, posterior: Posterior, item: int) -> list[Contribution]:
         """The rated items' shares in the prediction of ``item``, largest first.
 
-        Prediction = prior mean of the item + the sum of the shares, exactly.
+        Prior mean of the item + the sum of the shares = the centre of the belief, exactly:
+        the prediction, or for ordered ratings the opinion (``Recommendation.latent``), from
+        which the cuts make the predicted rating.
         """
         shares = posterior.contributions(item)
         order = np.argsort(-np.abs(shares), kind="stable")

@@ -21,6 +21,8 @@ import numpy.typing as npt
 from scipy.special import log_ndtr, ndtri
 
 from gmc_core.errors import ConfigError, NumericalError
+from gmc_core.linalg import opinions as compiled
+from gmc_core.linalg.solve import Systems
 
 Floats = npt.NDArray[np.float64]
 
@@ -30,6 +32,11 @@ MAX_VALUES = 50
 _NEAR = 0.499
 # Ratings whose opinions are computed at once.
 _PART = 1 << 16
+# Opinions are found when filling them in once more changes none by more than this, in
+# ratings. Where they were begun then makes a difference of 1e-6 in predictions, and none
+# to NMAE; see docs/beyond.md.
+TOLERANCE = 1e-7
+ROUNDS = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +106,10 @@ class OrdinalScale:
         above = np.concatenate([gaps, [np.inf]])[place] * _NEAR
         return np.clip(mean, median - below, median + above)
 
+    def rating_of(self, opinions: npt.ArrayLike) -> Floats:
+        """The value in whose interval each opinion falls; the nearest cut's for ± infinity."""
+        return np.asarray(self.values[np.searchsorted(self.cuts, opinions)])
+
     def probabilities(self, opinions: Floats, variance: float | Floats) -> Floats:
         """(n, V) probability of each value for opinions N(f̃, variance)."""
         sd = np.sqrt(np.broadcast_to(variance, opinions.shape))[:, None]
@@ -119,31 +130,46 @@ class Opinions:
         self._low, self._high = scale.bounds(ratings)
         self.first_guess: Floats = scale.first_guess(ratings)
 
-    def refine(self, values: Floats, weights: npt.NDArray[np.floating], noise: float) -> Floats:
-        """New opinions from the weights a = K⁻¹ (values - μ): z̄ = E[z | f̃, rating].
+    def settle(
+        self,
+        batch: npt.NDArray[np.int64],
+        places: npt.NDArray[np.int64],
+        systems: Systems,
+        inverses: npt.NDArray[np.floating],
+        shift: Floats,
+        noise: float,
+        values: Floats,
+        rounds: int = ROUNDS,
+    ) -> None:
+        """Find the opinions of the signals ``batch``, and the weights of their systems.
 
-        noise : σ² > 0, the variance of an opinion around f, with which the weights were
-            found.
+        Parameters
+        ----------
+        batch, places, systems, inverses : see :func:`gmc_core.linalg.posterior.invert`;
+            the systems were solved for ``values``.
+        shift : (nnz,) what the signals' covariates add to the mean.
+        noise : σ² > 0, the variance of an opinion around f.
+        values : (nnz,) opinions to begin with, overwritten. rounds : at most; 0 takes them
+            as they are.
 
         Raises
         ------
         NumericalError
             If an opinion is beyond all numbers, as under a Gaussian that is.
         """
-        found = np.empty(len(values))
-        with np.errstate(over="ignore", invalid="ignore"):
-            for of in self._parts():
-                f = values[of] - noise * weights[of].astype(np.float64)
-                found[of] = truncated_mean(f, self._low[of], self._high[of], float(np.sqrt(noise)))
-        if not np.isfinite(found).all():
+        failed = compiled.settle(
+            batch, places, systems, inverses, (self._low, self._high), shift, noise, TOLERANCE,
+            rounds, values,
+        )  # fmt: skip
+        if failed >= 0:
             raise NumericalError(
                 "The opinions behind these ratings are not finite under this model; fit it again "
                 "with more noise."
             )
-        return found
 
     def squares(self, values: Floats, weights: npt.NDArray[np.floating], noise: float) -> float:
-        """Mean of E[(z - f̃)² | f̃, rating] over the ratings; parameters as of :meth:`refine`."""
+        """Mean of E[(z - f̃)² | f̃, rating] over the ratings, for opinions z̄ = ``values`` with
+        the weights K⁻¹ (z̄ - μ) under noise σ²."""
         total = 0.0
         for of in self._parts():
             f = values[of] - noise * weights[of].astype(np.float64)

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
+from gmc_core.metrics import few_held_out
 from gmc_core.store import Run, Store
 
 Points = Sequence[tuple[float, float]]
@@ -67,6 +68,7 @@ def _run_parts(store: Store, run: Run) -> list[str]:
     if run.summary:
         names = ("nmae", "nmae_se", "mae", "rmse", "n", "seconds")
         parts += ["<h2>Result</h2>", _pairs({n: run.summary.get(n) for n in names})]
+        parts += _baselines(run)
     for name, caption in (
         ("nmae", "NMAE on held-out ratings"),
         ("rmse", "RMSE on held-out ratings"),
@@ -84,6 +86,21 @@ def _run_parts(store: Store, run: Run) -> list[str]:
     if records:
         rows = [{"repetition": r + 1, **record.as_dict()} for r, record in records]
         parts += ["<h2>Iterations</h2>", table(rows)]
+    return parts
+
+
+def _baselines(run: Run) -> list[str]:
+    """What the result is to be compared with, and whether it can be."""
+    parts = []
+    if run.baselines:
+        caption = "NMAE of the simplest predictions on the same held-out ratings"
+        parts += [f"<p>{caption}:</p>", _pairs(run.baselines)]
+    count, error = ((run.summary or {}).get(name) for name in ("n", "nmae_se"))
+    if isinstance(count, int) and few_held_out(count, error):
+        parts.append(
+            f"<p>{count:,} held-out ratings are few: they do not tell methods apart that differ "
+            "by less than about two standard errors.</p>"
+        )
     return parts
 
 

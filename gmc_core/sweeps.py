@@ -108,12 +108,29 @@ def submit_sweep(
     label: str = "",
     again: bool = False,
     keep_models: bool = False,
+    cost: dict[str, Any] | None = None,
 ) -> Run:
-    """Queue a sweep, or find the same one; returns the parent.
+    """The parent of :func:`submit_or_find_sweep`."""
+    return submit_or_find_sweep(
+        store, sweep, label=label, again=again, keep_models=keep_models, cost=cost
+    )[0]
+
+
+def submit_or_find_sweep(
+    store: Store,
+    sweep: SweepConfig,
+    *,
+    label: str = "",
+    again: bool = False,
+    keep_models: bool = False,
+    cost: dict[str, Any] | None = None,
+) -> tuple[Run, bool]:
+    """Queue a sweep, or find the same one; returns the parent, and whether it is new.
 
     again : make a new one even if there is the same, finished or on its way.
     keep_models : keep the model and all pictures of every child, which takes about
         8 N² bytes each.
+    cost : of each child, see :meth:`Store.submit`.
     """
     return store.submit_sweep(
         sweep.base,
@@ -122,6 +139,7 @@ def submit_sweep(
         label=label,
         again=again,
         keep_models=keep_models,
+        cost=cost,
     )
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import csv
+import io
+import math
 import os
 import re
-import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gmc_core.errors import ConfigError, ResourceError
-from gmc_core.files import give_usual_rights
+from gmc_core.files import replacing, written_in_place
 
 FORMATS = ("csv", "parquet")
 
@@ -42,11 +42,26 @@ def number_text(value: float) -> str:
     """The shortest text that reads back as the same number; "" for NaN."""
     if value != value:
         return ""
-    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
+    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+
+
+def rounded_text(value: float, sd: float) -> str:
+    """A number for people: six digits, or as many as show a thousandth of its deviation.
+
+    "" for NaN. A deviation that is 0 or not known asks for no more than six.
+    """
+    if value != value:
+        return ""
+    digits = 6
+    if value and math.isfinite(value) and math.isfinite(sd) and sd > 0:
+        digits = 4 + math.floor(math.log10(abs(value))) - math.floor(math.log10(sd))
+    return f"{value:.{min(max(digits, 6), 15)}g}"
 
 
 def format_of(path: str | os.PathLike[str], format: str | None = None) -> str:
     """ "csv" or "parquet", as asked or by the file's suffix.
+
+    A device, a pipe or a descriptor without a suffix gets CSV.
 
     Raises
     ------
@@ -54,6 +69,8 @@ def format_of(path: str | os.PathLike[str], format: str | None = None) -> str:
         If it is neither, or parquet is not available.
     """
     found = format or Path(path).suffix.lower().removeprefix(".")
+    if not found and written_in_place(Path(path)):
+        found = "csv"
     if found not in FORMATS:
         raise ConfigError(
             f"A table is written as .csv or .parquet, not {str(path)!r}; give a name that ends so."
@@ -61,6 +78,22 @@ def format_of(path: str | os.PathLike[str], format: str | None = None) -> str:
     if found == "parquet":
         parquet_module()
     return found
+
+
+def sd_path(path: Path) -> Path:
+    """The file of standard deviations beside that of a table: ``name.sd.csv``.
+
+    Raises
+    ------
+    ConfigError
+        If the table goes into a device or a pipe, which has nothing beside it.
+    """
+    if written_in_place(path):
+        raise ConfigError(
+            f"{path} takes one table, and the standard deviations are a second one; give the name "
+            "of a file, or leave them out (for the ratings of a model, --long writes one table)."
+        )
+    return path.with_suffix(f".sd{path.suffix}")
 
 
 def parquet_module() -> Any:
@@ -85,7 +118,8 @@ class TableWriter:
 
     Parameters
     ----------
-    path : replaced only when all rows are written (on leaving the ``with`` block).
+    path : replaced only when all rows are written (on leaving the ``with`` block); see
+        :func:`gmc_core.files.replacing` for links, devices and pipes.
     labels, numbers : column names; labels come first.
     format : "csv" or "parquet"; by the suffix if None.
 
@@ -108,52 +142,40 @@ class TableWriter:
         self._parquet: Any = None
 
     def __enter__(self) -> TableWriter:
+        self._target = replacing(self.path)
         try:
-            handle, self._temporary = tempfile.mkstemp(
-                dir=self.path.parent, prefix=f".{self.path.name}.", suffix=".part"
-            )
+            file = self._target.__enter__()
         except OSError as error:
             raise _unwritable(self.path, error) from error
         if self.format == "csv":
-            self._file = os.fdopen(handle, "w", encoding="utf-8", newline="")
-            self._csv = csv.writer(self._file, lineterminator="\n")
+            self._text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+            self._csv = csv.writer(self._text, lineterminator="\n")
             self._csv.writerow([safe_text(name) for name in (*self.labels, *self.numbers)])
         else:
-            os.close(handle)
+            self._binary = file
         return self
 
-    def write(
-        self,
-        labels: Sequence[Sequence[object]],
-        values: npt.NDArray[np.float64],
-        exact: npt.NDArray[np.bool_] | None = None,
-    ) -> None:
+    def write(self, labels: Sequence[Sequence[object]], values: npt.NDArray[np.float64]) -> None:
         """Append rows.
 
         labels : one sequence per label column.
-        values : (rows, numbers); NaN is an empty cell.
-        exact : where a CSV must give back the very number; elsewhere six digits do.
+        values : (rows, numbers); NaN is an empty cell. Both formats hold the very
+            numbers, a CSV in the shortest text that reads back.
         """
         try:
             if self.format == "csv":
-                self._write_csv(labels, values, exact)
+                self._write_csv(labels, values)
             else:
                 self._write_parquet(labels, values)
         except OSError as error:
             raise _unwritable(self.path, error) from error
 
     def _write_csv(
-        self,
-        labels: Sequence[Sequence[object]],
-        values: npt.NDArray[np.float64],
-        exact: npt.NDArray[np.bool_] | None,
+        self, labels: Sequence[Sequence[object]], values: npt.NDArray[np.float64]
     ) -> None:
         for index, row in enumerate(values):
-            cells = [f"{value:.6g}" if value == value else "" for value in row.tolist()]
-            if exact is not None:
-                for place in np.flatnonzero(exact[index]).tolist():
-                    cells[place] = number_text(float(row[place]))
-            self._csv.writerow([*(safe_text(column[index]) for column in labels), *cells])
+            cells = map(number_text, row.tolist())
+            self._csv.writerow([*(label_text(column[index]) for column in labels), *cells])
 
     def _write_parquet(
         self, labels: Sequence[Sequence[object]], values: npt.NDArray[np.float64]
@@ -166,7 +188,7 @@ class TableWriter:
         ]
         block = pyarrow.Table.from_arrays(columns, names=[*self.labels, *self.numbers])
         if self._parquet is None:
-            self._parquet = parquet_module().ParquetWriter(self._temporary, block.schema)
+            self._parquet = parquet_module().ParquetWriter(self._binary, block.schema)
         self._parquet.write_table(block)
 
     def __exit__(
@@ -176,18 +198,20 @@ class TableWriter:
         trace: TracebackType | None,
     ) -> None:
         try:
-            if self.format == "csv":
-                self._file.close()
+            if kind is None and self.format == "csv":
+                self._text.detach()  # written out, and left to be closed by its owner
             elif self._parquet is not None:
                 self._parquet.close()
-            if kind is None:
-                give_usual_rights(self._temporary)
-                os.replace(self._temporary, self.path)
+            self._target.__exit__(kind, error, trace)
         except OSError as failure:
+            if failure is error:
+                raise
             raise _unwritable(self.path, failure) from failure
-        finally:
-            with suppress(OSError):
-                os.unlink(self._temporary)
+
+
+def label_text(value: object) -> str:
+    """A label's cell; nothing where there is none."""
+    return "" if value is None else safe_text(value)
 
 
 def _unwritable(path: Path, error: OSError) -> ResourceError:

@@ -41,6 +41,7 @@ class Cell:
     gap : mean difference to the best cell over the seeds in common; 0 for the best.
     gap_se : standard error of ``gap``, see the module.
     method : how ``gap_se`` was computed.
+    each : NMAE of each seed, by rising seed.
     """
 
     epsilon: float
@@ -51,6 +52,7 @@ class Cell:
     gap: float
     gap_se: float
     method: Method
+    each: tuple[float, ...] = ()
 
     @property
     def within(self) -> bool:
@@ -186,6 +188,7 @@ def _cell(key: tuple[int, float], group: pd.DataFrame, best: pd.DataFrame) -> Ce
         gap=gap,
         gap_se=_mean_error(difference) if method == "paired" else _standard_error(best),
         method=method,
+        each=tuple(group.sort_values("seed")["nmae"].tolist()),
     )
 
 

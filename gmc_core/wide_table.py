@@ -13,10 +13,11 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from gmc_core.bounds import Bounds
 from gmc_core.completion import Floats
 from gmc_core.errors import DataError
 from gmc_core.linalg.threads import Team
-from gmc_core.table_files import TableWriter
+from gmc_core.table_files import TableWriter, format_of, sd_path
 from gmc_core.table_model import (
     EpsilonChoice,
     Method,
@@ -54,6 +55,7 @@ class CompletedTable:
     constant_columns : names of columns whose given entries are all equal.
     log_likelihoods : one per iteration, of the standardised entries.
     epsilon : ε of the fit. choice : how it was chosen, None where it was given.
+    moved : filled entries that were beyond a limit and are moved to it.
     """
 
     table: WideTable
@@ -66,6 +68,7 @@ class CompletedTable:
     log_likelihoods: tuple[float, ...]
     epsilon: float
     choice: EpsilonChoice | None
+    moved: int = 0
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -82,6 +85,11 @@ class CompletedTable:
             notes.append(
                 "all given entries are equal in "
                 f"{', '.join(self.constant_columns[:5])}: nothing can be learned from them"
+            )
+        if self.moved:
+            notes.append(
+                f"filled entries that were beyond a limit and are moved to it: {self.moved:,}; the "
+                "standard deviations are of the Gaussian without limits"
             )
         if self.choice is not None and self.choice.tried:
             notes.append(
@@ -101,6 +109,7 @@ def complete_table(
     noise: float = 0.0,
     method: Method = "paper",
     sd: bool = False,
+    bounds: Bounds | None = None,
     team: Team | None = None,
 ) -> CompletedTable:
     """Fit the Gaussian to a table's rows and fill its blanks.
@@ -112,6 +121,7 @@ def complete_table(
     iterations : L; 0 fills with the columns' means.
     noise : variance of an entry's noise, in the same units.
     method : "paper", its MAP-EM, or "exact", EM with the posterior covariance.
+    bounds : limits that filled entries are moved to; none if None.
 
     Raises
     ------
@@ -147,6 +157,9 @@ def complete_table(
         table.values, epsilon=given, iterations=iterations, noise=noise, method=method, team=team
     )
     values, deviations = model.fill(table.values, sd=sd, team=team)
+    moved = 0
+    if bounds is not None:
+        values, moved = bounds.clip(values, ~np.isnan(table.values))
     standards = model.standards
     return CompletedTable(
         table=table,
@@ -159,20 +172,25 @@ def complete_table(
         log_likelihoods=model.log_likelihoods,
         epsilon=given,
         choice=choice,
+        moved=moved,
     )
 
 
 def write_completed(result: CompletedTable, out: str | os.PathLike[str]) -> tuple[Path, ...]:
     """Write ``name.csv`` (or .parquet) and, with standard deviations, ``name.sd.csv``.
 
-    Label columns come first; given entries are written exactly.
+    Label columns come first. Both formats hold the very numbers.
+
+    Raises
+    ------
+    ConfigError, ResourceError
+        If the format is unknown, or a file cannot be written.
     """
     table, path = result.table, Path(out)
-    observed = ~np.isnan(table.values)
-    files = [(path, result.values, observed)]
+    files = [(path, result.values)]
     if result.sd is not None:
-        files.append((path.with_suffix(f".sd{path.suffix}"), result.sd, observed))
-    for file, values, exact in files:
-        with TableWriter(file, table.label_names, table.names) as writer:
-            writer.write(table.labels, values, exact)
-    return tuple(file for file, _, _ in files)
+        files.append((sd_path(path), result.sd))
+    for file, values in files:
+        with TableWriter(file, table.label_names, table.names, format_of(path)) as writer:
+            writer.write(table.labels, values)
+    return tuple(file for file, _ in files)

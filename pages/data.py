@@ -10,13 +10,16 @@ import streamlit as st
 from explorer import context, data_source, overview, sources
 from explorer.components import chart, download, escape, fact, guard, number_row, page_header
 from explorer.figures import data as figures
+from explorer.run_words import derived_scale
 from explorer.tables import to_csv
 from explorer.theme import is_dark
 from explorer.units import PROTOCOLS, bytes_text, duration, flops_text
 from gmc_core import cost
+from gmc_core.estimates import estimate_seconds
 from gmc_core.filters import FilterReport
 from gmc_core.ratings import Ratings
 from gmc_core.readers import Loaded
+from gmc_core.settings import FitSettings
 from gmc_core.splits import Split, default_counts
 
 # Constants ---------------------------------------------------------------------------
@@ -260,7 +263,8 @@ def cost_card() -> None:
     st.subheader("Cost of one iteration", anchor=False)
     train = context.split().train
     needed = cost.estimate(train.user_counts, train.n_items)
-    seconds = needed.seconds()
+    recipe = FitSettings(iterations=2).resolved(train.scale)
+    seconds = estimate_seconds(recipe, train.user_counts, train.n_items).iterations[-1]
     left, right = st.columns([3, 2], gap="medium")
     with left:
         number_row(
@@ -288,15 +292,21 @@ def cost_card() -> None:
 # Layout ------------------------------------------------------------------------------
 
 
-def overview_section() -> None:
-    """Everything about the selected data; an error here leaves the choice above usable."""
+def overview_section(pending: str) -> None:
+    """Everything about the selected data; an error here leaves the choice above usable.
+
+    pending : other data that are only half chosen above, see ``data_source.choose_source``.
+    """
     chosen = context.current()
     with guard():
         with st.container(horizontal=True, vertical_alignment="center"):
             st.subheader(escape(sources.title(chosen.data)), anchor=False)
-            continue_button("top")
+            continue_button("top", pending)
         loaded = context.loaded()
         size_card(loaded.ratings)
+        if loaded.report.scale_derived:
+            note = derived_scale(loaded.ratings.scale, loaded.report.scale_derived)
+            st.info(note, icon=":material/straighten:")
         charts, titles, reading, conditions = st.tabs(
             ["Charts", "Most rated titles", "Reading report", "Licence and citation"],
             key="tab",
@@ -313,14 +323,21 @@ def overview_section() -> None:
         for card in (lambda: filter_card(loaded), protocol_card, cost_card):
             with st.container(border=True), guard():
                 card()
-        continue_button("bottom")
+        continue_button("bottom", pending)
 
 
-def continue_button(place: str) -> None:
-    """On to the fit, with the selection in the URL."""
+def continue_button(place: str, pending: str) -> None:
+    """On to the fit, with the selection in the URL.
+
+    While other data are half chosen above, it names the data that it goes on with.
+    """
+    name = sources.title(context.current().data)
     if st.button(
-        "Continue: fit this",
-        type="primary",
+        f"Continue with {escape(name)}" if pending else "Continue: fit this",
+        type="secondary" if pending else "primary",
+        help=f"Fits {escape(name)} instead of {escape(pending)}, which is not selected yet."
+        if pending
+        else None,
         icon=":material/arrow_forward:",
         key=f"leave_to_fit_{place}",
     ):
@@ -334,5 +351,5 @@ page_header(
     "what it is tested on.",
 )
 with st.container(border=True):
-    data_source.choose_source()
-overview_section()
+    half_chosen = data_source.choose_source()
+overview_section(half_chosen)

@@ -7,25 +7,22 @@ its own.
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 
-from explorer import context, cost_view, fit_form, run_view, sources
+from explorer import context, cost_view, fit_form, found_run, run_view, sources
 from explorer.chosen_data import filtered_or_way_on
 from explorer.components import empty_state, escape, guard, page_header
-from explorer.run_actions import start_worker
 from explorer.units import PROTOCOLS
 from gmc_core.experiment import ExperimentConfig
 from gmc_core.settings import FitSettings
 from gmc_core.store import StoreError
 
 
-def start(config: ExperimentConfig) -> None:
+def start(config: ExperimentConfig, cost: dict[str, Any] | None = None) -> None:
     """Queue the experiment, or find the same one, and show it."""
-    run = context.store().submit(config)
-    if run.state == "finished":
-        st.toast("The same fit has been computed before; here it is.", icon=":material/history:")
-    start_worker()
-    context.choose(run=run.id)
+    found_run.start_fit(config, cost)
     st.rerun()
 
 
@@ -59,7 +56,7 @@ def settings() -> None:
 
 def _start_bar(choice: fit_form.Choice, protocol: str) -> None:
     cost = cost_view.cost_of(choice.settings)
-    seconds = cost_view.fit_seconds(cost, choice.settings) * choice.repetitions
+    estimate = cost_view.time_of(choice.settings, choice.repetitions)
     possible = cost_view.allowed(cost) and fit_form.fits(protocol, choice.settings)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", border=True):
         clicked = st.button(
@@ -69,9 +66,9 @@ def _start_bar(choice: fit_form.Choice, protocol: str) -> None:
             icon=":material/play_arrow:",
             disabled=not possible,
         )
-        st.markdown(cost_view.cost_sentence(cost, seconds), width="stretch")
+        st.markdown(cost_view.cost_sentence(cost, estimate), width="stretch")
     if clicked:
-        start(choice.config)
+        start(choice.config, cost_view.stored_cost(cost, estimate))
 
 
 def show(identity: str) -> None:

@@ -10,6 +10,7 @@ import streamlit as st
 from explorer import context
 from explorer.components import empty_state, escape, guard, page_header
 from gmc_core.store import Run
+from gmc_core.store.naming import distinct_names
 
 # Constants ---------------------------------------------------------------------------
 
@@ -128,12 +129,13 @@ def runs_card() -> None:
         )
         return
     with st.container(border=True, gap="xsmall"):
+        names = distinct_names(runs)
         for run in runs:
             with st.container(horizontal=True, vertical_alignment="center"):
                 sweep = run.kind == "sweep"
                 st.page_link(
                     "pages/sensitivity.py" if sweep else "pages/fit.py",
-                    label=escape(context.run_label(run)),
+                    label=escape(names[run.id]),
                     icon=":material/tune:" if sweep else ":material/show_chart:",
                     query_params={"sweep" if sweep else "run": run.id},
                 )

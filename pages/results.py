@@ -20,6 +20,7 @@ from gmc_core.reproduction import (
     table_for,
 )
 from gmc_core.store import Run
+from gmc_core.store.naming import distinct_names
 
 PROTOCOLS = ("weak", "strong")
 
@@ -46,13 +47,15 @@ def start(name: str, table: PublishedTable, path: str) -> None:
 
 def under_way(name: str, table: PublishedTable, found: Reproduction) -> None:
     """Links to the runs that will reproduce the table, and to stopped ones that could."""
-    for run in context.store().runs():
+    runs = context.store().runs()
+    names = distinct_names(runs)
+    for run in runs:
         measured = found.weak if run.config.protocol == "weak" else found.strong
         active = run.state in ("queued", "running")
         if will_reproduce(run, name, table) and (active or measured is None):
             st.page_link(
                 "pages/fit.py",
-                label=escape(f"{run.title}: {STATES[run.state][0]}, {run.progress:.0%} done"),
+                label=escape(f"{names[run.id]}: {STATES[run.state][0]}, {run.progress:.0%} done"),
                 icon=":material/monitoring:",
                 query_params={"run": run.id},
             )
@@ -102,7 +105,7 @@ def show(name: str, table: PublishedTable) -> None:
                 st.markdown(measured_sentence(found, protocol), width="content")
                 st.page_link(
                     "pages/fit.py",
-                    label=f"run {run.id}",
+                    label=escape(run.title),
                     icon=":material/open_in_new:",
                     query_params={"run": run.id},
                 )

@@ -13,7 +13,6 @@ from explorer import context, link_state
 from explorer.components import chart, download, empty_state, escape, guard, number_row, page_header
 from explorer.figures.runs import (
     comparison_figure,
-    data_name,
     describe_comparison,
     differences,
     runs_table,
@@ -25,6 +24,7 @@ from explorer.theme import is_dark
 from explorer.units import bytes_text
 from explorer.watching import fingerprint, redraw_on_progress
 from gmc_core.store import Run
+from gmc_core.store.naming import data_name, distinct_names
 
 QUANTITIES = {
     "nmae": "NMAE",
@@ -77,12 +77,14 @@ def overview(runs: Sequence[Run]) -> None:
         selection_mode="multi-row",
         alt=f"Table of {len(runs)} runs with state, settings, NMAE, time and disk use.",
         column_config={
-            "run": st.column_config.TextColumn("Run", pinned=True, width=190),
+            "run": st.column_config.TextColumn("Run", pinned=True, width=330),
             "state": st.column_config.TextColumn("State", width=85),
             "progress": st.column_config.ProgressColumn(
                 "Done", format="percent", min_value=0, max_value=1, width=100
             ),
             "data": "Data",
+            "model": "Model",
+            "seeds": "Seeds",
             "protocol": "Protocol",
             "epsilon": "ε",
             "L": st.column_config.NumberColumn("L", format="%d"),
@@ -175,7 +177,8 @@ def delete(runs: Sequence[Run]) -> None:
 
 def several(runs: Sequence[Run]) -> None:
     """Curves and settings of the picked runs side by side."""
-    named = {f"{run.title} ({run.id[:4]})": run for run in runs}
+    names = distinct_names(runs)
+    named = {names[run.id]: run for run in runs}
     fits = {name: curves_of(run) for name, run in named.items() if run.kind == "run"}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         quantity = st.selectbox(
@@ -264,13 +267,14 @@ with guard():
             st.info("No run passes these filters; clear one of them.")
         known = {run.id: run for run in everything}
         linked = st.query_params.get("picked", "").split(",")
+        names = distinct_names(everything)
         before = linked if link_state.unset("picked") else st.session_state["picked"]
         st.session_state["picked"] = [i for i in before if i in known]
         picked = st.multiselect(
             "Picked runs (or click rows of the table)",
             list(known),
             key="picked",
-            format_func=lambda identity: f"{known[identity].title} ({identity[:4]})",
+            format_func=names.__getitem__,
             placeholder="pick one to change or export it, several to compare them",
         )
         if picked:

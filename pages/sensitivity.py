@@ -10,16 +10,16 @@ import math
 
 import streamlit as st
 
-from explorer import context, cost_view, fit_form, sweep_view
+from explorer import context, cost_view, fit_form, found_run, sweep_view
 from explorer.chosen_data import held_out_or_way_on
 from explorer.components import empty_state, escape, guard, links_to_this_page, page_header
-from explorer.run_actions import start_worker
 from explorer.run_view import STATES
-from explorer.units import bytes_text, whole_duration
+from explorer.units import bytes_text
 from gmc_core.ratings import RatingScale
 from gmc_core.settings import FitSettings
 from gmc_core.store import StoreError
-from gmc_core.sweeps import SweepConfig, log_epsilons, submit_sweep
+from gmc_core.store.naming import distinct_names
+from gmc_core.sweeps import SweepConfig, log_epsilons
 
 
 def grid(scale: RatingScale, seed: int) -> tuple[list[float], list[int], list[int]]:
@@ -108,7 +108,7 @@ def _start_bar(
         seeds=tuple(seeds),
     )
     fits = sweep.children()
-    seconds = sum(cost_view.fit_seconds(cost, child.fit) for child in fits)
+    estimate = cost_view.time_of(fits[0].fit)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", border=True):
         clicked = st.button(
             f"Start {len(fits)} fits",
@@ -118,16 +118,12 @@ def _start_bar(
             disabled=not possible,
         )
         st.markdown(
-            f"Estimated: about **{whole_duration(seconds)}** of computing, "
+            f"Estimated: {cost_view.time_words(estimate, len(fits))}, "
             f"**{bytes_text(cost.memory_bytes)}** of memory.",
             width="content",
         )
     if clicked:
-        run = submit_sweep(context.store(), sweep)
-        if run.state == "finished":
-            st.toast("The same sweep has been computed before; here it is.")
-        start_worker()
-        st.query_params["sweep"] = run.id
+        found_run.start_sweep(sweep, cost_view.stored_cost(cost, estimate))
         st.rerun()
 
 
@@ -137,11 +133,12 @@ def earlier() -> None:
     if not sweeps:
         return
     with links_to_this_page("Earlier sweeps"):
+        names = distinct_names(sweeps[:10])
         for run in sweeps[:10]:
             fits = f"{run.iteration} of {sum(run.children.values())} fits"
             st.page_link(
                 "pages/sensitivity.py",
-                label=escape(f"{run.title} ({STATES[run.state][0]}, {fits})"),
+                label=escape(f"{names[run.id]} ({STATES[run.state][0]}, {fits})"),
                 icon=":material/tune:",
                 query_params={"sweep": run.id},
             )

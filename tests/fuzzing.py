@@ -42,8 +42,8 @@ _TIMES = int(os.environ.get("GMC_FUZZ", "1"))
 FILES = {
     name: _TIMES * count
     for name, count in {
-        "ratings": 900, "archives": 300, "tables": 300, "noise": 200, "models": 240, "runs": 120,
-        "doors": 60,
+        "ratings": 700, "known": 200, "archives": 300, "tables": 300, "noise": 200, "models": 240,
+        "runs": 120, "doors": 60,
     }.items()
 }  # fmt: skip
 # What files of people and of attackers hold: separators, quotes, blanks and line ends of all

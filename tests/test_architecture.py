@@ -75,12 +75,14 @@ ALLOWED = {
     "attributes": {"errors", "ratings", "readers", "signals", "user_info"},
     "estep": {"errors", "linalg", "covariance", "covariates", "gaussian", "noise", "signals"},
     "mstep": {"errors", "linalg", "covariance", "gaussian", "signals", "estep"},
-    "inverses": {"estep", "linalg", "signals"},
+    "inverses": {
+        "covariance", "covariates", "estep", "gaussian", "linalg", "noise", "ordinal", "signals",
+    },
     "exact": {
         "errors", "linalg", "covariance", "covariates", "gaussian", "noise", "signals", "estep",
         "mstep", "em", "inverses", "ordinal",
     },
-    "ordinal": {"errors"},
+    "ordinal": {"errors", "linalg"},
     "em": {
         "errors", "linalg", "covariance", "gaussian", "noise", "signals", "estep", "mstep",
     },

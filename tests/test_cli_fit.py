@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gmc_core import cli, experiment, readers
-from gmc_core.cli import fit, main, progress, reading
+from gmc_core import cli, compiling, experiment, readers
+from gmc_core.cli import fit, main, reading
 from gmc_core.errors import FetchError, NumericalError
 from gmc_core.experiment import Experiment
 from gmc_core.model_file import load_model
@@ -400,9 +400,13 @@ def test_ctrl_c_between_repetitions_keeps_the_finished_ones(capsys, data, tmp_pa
 
 
 def test_the_first_run_announces_compiling(capsys, data, monkeypatch):
-    monkeypatch.setattr(progress, "must_compile", lambda: True)
+    asked = []
+    monkeypatch.setattr(compiling, "must_compile", lambda settings: True)
+    monkeypatch.setattr(compiling, "compile_for", asked.append)
     _, _, err = run(capsys, "fit", "--data", data, *SMALL)
-    assert "compiles" in err
+    assert err.index("compiling the numerical code") < err.index("iteration 1 of")
+    assert "about 14 s" in err
+    assert len(asked) == 1
 
 
 def test_commands_are_registered_once():

@@ -437,10 +437,15 @@ def test_a_process_that_died_is_noticed(tmp_path):
     try:
         folder.keep_status(Status("running", 3, 8), alive.pid)
         assert folder.status().active
-        with pytest.raises(ConfigError, match=f"process {alive.pid}"):
-            folder.claim()
     finally:
         alive.communicate()
+
+
+def test_a_comparison_that_is_being_computed_is_not_started_again(tmp_path):
+    folder = ComparisonFolder(tmp_path / "folder")
+    with folder.claimed(), pytest.raises(ConfigError, match="being computed"):
+        comparisons.start(folder, plan_of(folder))
+    assert folder.plan() is None
 
 
 def test_a_failure_says_why(tmp_path, capsys):

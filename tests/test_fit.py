@@ -156,6 +156,21 @@ def test_repetitions_are_pooled(ratings):
     json.dumps(result)
 
 
+@pytest.mark.parametrize(
+    ("model", "before", "same"),
+    [
+        ("paper", "e216083fd2ef7f7c", True),
+        ("exact", "219f57374d2ff45c", True),
+        ("mixture", "f8edfa03eecff867", True),
+        ("ordinal", "f880fc4ee6005962", False),
+    ],
+)
+def test_only_a_model_whose_figures_moved_is_computed_again(model, before, same):
+    """The keys of version 5, by which stored runs are found."""
+    key = ExperimentConfig(fit=settings_for(model)).key("abc")
+    assert key.startswith(before) == same
+
+
 def test_configuration_survives_json_and_its_key_ignores_the_path():
     config = ExperimentConfig(fit=FitSettings(epsilon=0.1, block=(3, 4)), filter=Filter(5, 1, 99))
     again = ExperimentConfig.from_dict(json.loads(json.dumps(config.as_dict())))

@@ -163,7 +163,7 @@ def test_imported_runs_are_shown_or_refused(store, tmp_path):
     with zipfile.ZipFile(exported) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     told = json.loads(members["run.json"])
-    assert len(members) == 4
+    assert len(members) == 6  # with the report and the instructions
     taken = 0
     for seed in range(FILES["runs"]):
         rng = random.Random(seed)

@@ -17,10 +17,10 @@ from gmc_core.comparators import BASELINES, ItemProximity
 from gmc_core.comparison import compare
 from gmc_core.comparison_files import method_key
 from gmc_core.errors import NumericalError
-from gmc_core.experiment import ExperimentConfig
+from gmc_core.experiment import ExperimentConfig, describe, prepare
 from gmc_core.filters import Filter
 from gmc_core.splits import weak_split
-from gmc_core.store import comparisons
+from gmc_core.store import comparison_again, comparisons
 from gmc_core.store.comparisons import Plan, Status, folder_for
 
 FEW = {"max_items": "60"}
@@ -302,3 +302,36 @@ def test_the_verdict_says_what_the_intervals_say():
     assert f"{lowest.scores.nmae:.4f}" in said
     assert "One split does not say" in said or "do not tell the two apart" in said
     assert verdict([], "any") == ""
+
+
+def test_a_comparison_that_is_there_is_said_to_be_there(started):
+    at = opened("compare", **FEW)
+    at.multiselect(key="compare_methods").set_value(["paper", "bias"])
+    at.slider(key="compare_splits").set_value(3).run()
+    at.button(key="start_compare").click().run()
+    assert len(started) == 1
+    (folder,) = comparisons.comparisons()
+    plan = folder.plan()
+    data = describe(prepare(ExperimentConfig(filter=Filter(max_items=60))))
+    config = ExperimentConfig(filter=Filter(max_items=60))
+    again = comparison_again.repeating_command(config, data, plan.seeds, ["paper", "bias"], "paper")
+    made = replace(plan, repeat=again)
+    folder.keep_plan(made)
+    folder.keep_status(Status("finished", 6, 6))
+    at = opened("compare", **FEW)
+    at.multiselect(key="compare_methods").set_value(["paper", "bias"])
+    at.slider(key="compare_splits").set_value(3).run()
+    at.button(key="start_compare").click().run()
+    assert not at.exception
+    assert len(started) == 1, "nothing new was started"
+    assert "was computed on" in texts(at) and "nothing new was started" in texts(at)
+    assert any(code.value.startswith("gmc compare --data=sample") for code in at.code)
+    assert any("--ratings-sha256=" in code.value for code in at.code)
+    assert not any("--folder" in code.value for code in at.code)
+    at.button(key="run_again").click().run()
+    assert not at.exception
+    assert len(started) == 2
+    # Of other ratings under the same name nothing counts.
+    folder.keep_plan(made)
+    folder.keep_status(Status("finished", 6, 6))
+    assert not comparison_again.computed(folder, made, "0" * 64)

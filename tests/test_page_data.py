@@ -225,7 +225,7 @@ def test_an_upload_is_mapped_read_and_survives_a_reload(tmp_path):
     assert numbers(at)["Ratings"] == "750"
     again = opened(data=at.query_params["data"])
     assert numbers(again)["Users"] == "30"
-    assert list((tmp_path / "home" / "uploads").glob("*/my_file.csv"))
+    assert list((tmp_path / "home" / "uploads").glob("*/my file.csv"))
 
 
 def test_columns_can_be_assigned_by_hand():
@@ -410,3 +410,73 @@ def test_durations_are_readable(seconds, text):
 
 def test_bytes_are_readable():
     assert [units.bytes_text(b) for b in (12, 4.2e6, 2.5e9)] == ["12 bytes", "4.2 MB", "2.5 GB"]
+
+
+# Half-chosen data --------------------------------------------------------------------
+
+
+def continues(at):
+    """Whether each button that goes on to the fit is a primary one, and its label."""
+    found = [at.button(key=f"data_continue_{place}") for place in ("top", "bottom")]
+    assert len({(button.proto.type, button.label) for button in found}) == 1
+    return found[0].proto.type == "primary", found[0].label
+
+
+def test_no_primary_button_means_other_data_than_those_being_chosen():
+    at = opened()
+    assert continues(at) == (True, "Continue: fit this")
+    at = own()
+    assert continues(at) == (False, "Continue with Sample (MovieLens latest-small, 2016)")
+    at.file_uploader[0].set_value(("my file.csv", GOOD.encode(), "text/csv")).run()
+    assert not at.exception
+    assert continues(at)[0] is False
+    assert "my file.csv" in at.button(key="data_continue_top").help
+    at.button(key="data_use_own").click().run()
+    assert continues(at) == (True, "Continue: fit this")
+    assert at.button(key="data_use_own").disabled
+    # Read in another way, it is another choice again.
+    at.selectbox(key="data_policy").set_value("mean").run()
+    assert continues(at) == (False, "Continue with my file.csv")
+    assert not at.button(key="data_use_own").disabled
+    # What cannot be read is not what a primary button goes on with either.
+    at.file_uploader[0].set_value(("bad.csv", b"", "text/csv")).run()
+    assert at.error and continues(at)[0] is False
+    at.segmented_control(key="data_mode").set_value("named").run()
+    assert continues(at) == (False, "Continue with my file.csv")
+    at.segmented_control(key="data_mode").set_value("sample").run()
+    assert continues(at) == (True, "Continue: fit this")
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "said"),
+    [
+        ((2, 3, 4), {}, "ends and step"),
+        ((1, 2, 3, 4, 5), {}, None),
+        ((2, 3, 4), {"low": 1.0, "high": 10.0}, "its step"),
+        ((2, 3, 4), {"low": 1.0, "high": 10.0, "step": 1.0}, None),
+    ],
+)
+def test_a_scale_that_was_only_derived_says_so(values, options, said, tmp_path):
+    rows = [f"u{u},i{i},{values[(u + i) % len(values)]}" for u in range(25) for i in range(25)]
+    file = tmp_path / "r.csv"
+    file.write_text("user,item,rating\n" + "\n".join(rows) + "\n")
+    token = sources.register(file, own_file.reading(DelimitedOptions(**options), "last"))
+    at = opened(data=token)
+    assert not at.exception and not at.error
+    told = " ".join(info.value for info in at.info)
+    if said is None:
+        assert "values that occur" not in told
+    else:
+        assert said in told and "--scale LOW,HIGH,STEP" in told
+        assert "divisor, 0.8889," in told or "divisor, 3.3," in told
+
+
+def test_an_upload_keeps_the_name_given_as_far_as_files_can():
+    for name, kept in (
+        ("meine Größe (2).csv", "meine Größe (2).csv"),
+        ("a<b>:c.csv", "a_b_c.csv"),
+        ("C:\\x.csv", "C_x.csv"),
+        ("...", "ratings.csv"),
+        ("ü" * 200 + ".csv", "ü" * 58 + ".csv"),
+    ):
+        assert sources.keep_upload(name, b"1,2,3\n").name == kept

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 from making import movielens_folder
-from stored_runs import DATA, charts, opened, small, stored, stored_sweep, texts, use_folders
+from stored_runs import (
+    DATA,
+    charts,
+    opened,
+    small,
+    stored,
+    stored_sweep,
+    summary,
+    texts,
+    use_folders,
+)  # fmt: skip
 
 from explorer import fit_form, references, run_words, sources, units
-from gmc_core.fit import IterationRecord
+from gmc_core import metrics
 from gmc_core.ratings import RatingScale
 from gmc_core.settings import FitSettings
 from gmc_core.store import Store
+from gmc_core.store import queue as worker_side
 
 FEW = {"max_items": "60"}
 
@@ -224,10 +236,13 @@ def test_running_shows_progress_and_cancels(store):
     assert at.button(key="cancel_run").disabled
 
 
-def test_running_without_a_record_explains_the_wait(store):
+def test_running_without_a_record_explains_the_wait(store, monkeypatch):
     run = stored(store, "running", done=0)
     at = opened("fit", run=run.id)
-    assert "compiles" in run_words.status_text(run, [[]])
+    monkeypatch.setattr(run_words, "must_compile", lambda settings: True)
+    assert "compiled first, once on this machine" in run_words.status_text(run, [[]])
+    monkeypatch.setattr(run_words, "must_compile", lambda settings: False)
+    assert "compiled" not in run_words.status_text(run, [[]])
     assert "no iteration" in charts(at)[0]
 
 
@@ -287,15 +302,6 @@ def test_result_is_worded_with_care(store):
 def test_compared():
     assert run_words.compared(0.4, 0.5) == "20 % lower"
     assert run_words.compared(0.55, 0.5) == "10 % higher"
-
-
-def test_remaining_takes_the_typical_iteration():
-    def took(seconds):
-        zero = dict.fromkeys(IterationRecord.__dataclass_fields__, 0.0)
-        return IterationRecord(**{**zero, "iteration": 1, "e_seconds": seconds})
-
-    assert run_words.remaining([[took(20.0), took(1.0), took(1.0)]], 10) == 7
-    assert run_words.remaining([[]], 10) == 0
 
 
 def test_durations():
@@ -370,3 +376,76 @@ def test_data_that_are_not_there_lead_to_the_data_page(page):
     assert not at.exception
     assert "not on this machine yet" in texts(at)
     assert [link.proto.label for link in at.get("page_link")] == ["Choose the data"]
+
+
+# Runs that are there already, and few ratings ------------------------------------------
+
+
+def test_a_start_that_finds_the_same_run_says_so_and_offers_it_again(store, asked):
+    at = opened("fit", **FEW)
+    at.button(key="start_fit").click().run()
+    (run,) = store.runs()
+    assert "nothing new was started" not in texts(at)
+    for state, words in (("queued", "is waiting to be computed"), ("finished", "was computed on")):
+        if state == "finished":
+            finish_queued(store)
+        at = opened("fit", **FEW)
+        at.button(key="start_fit").click().run()
+        assert not at.exception
+        assert [one.id for one in store.runs()] == [run.id]
+        assert words in texts(at) and "nothing new was started" in texts(at)
+    at.button(key="run_again").click().run()
+    assert not at.exception
+    new, old = store.runs()
+    assert old.id == run.id and new.config == old.config and new.state == "queued"
+    assert at.query_params["run"] in (new.id, [new.id])
+    assert "nothing new was started" not in texts(at)
+    # Looked at on its own, the old run is no find.
+    assert "nothing new" not in texts(ready(opened("fit", run=old.id)))
+
+
+def finish_queued(store):
+    """Compute the waiting run, with made-up figures."""
+    worker_side.register(store, "w", beside=True)
+    claim = worker_side.take(store, "w")
+    claim.describe(DATA)
+    claim.end("finished", "", summary())
+    worker_side.retire(store, "w")
+
+
+def test_few_held_out_ratings_are_said_to_be_few_with_more_repetitions(store):
+    run = stored(store, "finished")
+    at = ready(opened("fit", run=run.id))
+    assert "500 held-out ratings (of 9,000) are **few**" in at.success[0].value
+    assert at.button(key="more_repetitions").label == "Run 4 repetitions"
+    at.button(key="more_repetitions").click().run()
+    assert not at.exception
+    more = store.runs()[0]
+    assert more.config == replace(run.config, repetitions=4)
+    assert more.state == "queued"
+    assert at.query_params["run"] in (more.id, [more.id])
+
+
+def test_many_ratings_are_not_called_few():
+    assert metrics.few_held_out(46, 0.033) and metrics.few_held_out(999, 0.001)
+    assert metrics.few_held_out(5000, 0.011) and metrics.few_held_out(46, None)
+    assert not metrics.few_held_out(5000, 0.006) and not metrics.few_held_out(0, None)
+    assert metrics.enough_repetitions(1, 46, 0.033) == 20
+    assert metrics.enough_repetitions(2, 1108, 0.0114) == 3
+    assert metrics.enough_repetitions(1, 5000, 0.006) == 0
+    assert metrics.enough_repetitions(20, 46, 0.033) == 0
+
+
+def test_baselines_kept_with_the_run_need_no_data(store, monkeypatch):
+    monkeypatch.setattr(references, "prepare", lambda config: 1 / 0)
+    kept = {"item mean": {"nmae": 0.525, "mae": 1.0, "rmse": 1.0, "n": 500}, "junk": 3}
+    run = replace(stored(store), summary={**summary(), "baselines": kept})
+    assert references.references(run).lines == {"item mean": 0.525}
+
+
+def test_the_heading_names_model_and_seed(store):
+    settings = FitSettings(model="ordinal", iterations=4, noise=None)
+    run = stored(store, "finished", small(fit=settings, seed=3, repetitions=2))
+    at = ready(opened("fit", run=run.id))
+    name = "sample, ordered ratings, seeds 3–4, weak, at most 60 items, L = 4"
+    assert [heading.value for heading in at.subheader][:1] == [name]

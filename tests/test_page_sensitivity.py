@@ -105,7 +105,7 @@ def test_running_fills_in(store):
     assert not at.exception
     assert "Best so far" in texts(at)
     assert "at ε = 0.1" in charts(at)[0]
-    text = progress_text("running", store.runs(parent=sweep.id))
+    text = progress_text(sweep, store.runs(parent=sweep.id))
     assert "2 of 4 fits are done" in text
     assert "left" in text
 
@@ -198,3 +198,30 @@ def test_a_single_run_leads_to_its_page(store):
     run = stored(store)
     at = opened("sensitivity", sweep=run.id)
     assert f"run={run.id}" in [link.proto.query_string for link in at.get("page_link")]
+
+
+def test_a_sweep_that_is_there_is_said_to_be_there(store, asked):
+    at = opened("sensitivity", **FEW)
+    at.button(key="start_sweep").click().run()
+    (sweep,) = store.runs()
+    assert "nothing new was started" not in texts(at)
+    at = opened("sensitivity", **FEW)
+    at.button(key="start_sweep").click().run()
+    assert not at.exception
+    assert len(store.runs()) == 1
+    assert "This sweep is waiting to be computed" in texts(at)
+    assert "nothing new was started" in texts(at)
+    at.button(key="run_again").click().run()
+    assert not at.exception
+    new, old = store.runs()
+    assert old.id == sweep.id and new.sweep == old.sweep
+    assert at.query_params["sweep"] in (new.id, [new.id])
+
+
+def test_two_seeds_are_two_values_and_no_error_of_a_mean(store):
+    sweep = stored_sweep(store)
+    at = opened("sensitivity", sweep=sweep.id)
+    said = texts(at)
+    assert "NMAE **0.4265** (2 seeds: 0.4250 and 0.4280)" in said
+    assert "±" not in said
+    assert "five or more" in said

@@ -15,15 +15,18 @@ import plotly.graph_objects as go
 from explorer.figures.covariance import short
 from explorer.theme import palette, style
 from explorer.units import minus, signed
+from gmc_core.answers import USUAL_FACTOR, explained
 from gmc_core.files import without_nan
 from gmc_core.model import GaussianModel, Posterior, Recommendation
 
-Z90 = 1.64  # of a standard normal: 90 % lie within
 _LETTERS, _ROW = 24, 34  # of a line of the waterfall's labels, and pixels for two lines
 KNOWN = "what else is known of the user"
+OPINION = "opinion"
+FROM_OPINION = "what the cuts make of it"
 INTERVAL_NOTE = (
-    f"The interval is the model's own, ± {Z90} posterior standard deviations, clipped to the "
-    "scale. It would hold 90 % of the ratings if the model were right; it has not been calibrated."
+    f"The interval is the model's own, ± {USUAL_FACTOR} posterior standard deviations, clipped to "
+    "the scale. It would hold 90 % of the ratings if the model were right; it has not been "
+    "calibrated."
 )
 
 
@@ -52,31 +55,20 @@ def genres_of(model: GaussianModel) -> list[str]:
     return sorted({genre for genres in model.item_info.genres for genre in genres})
 
 
-def _interval(
-    model: GaussianModel, mean: npt.ArrayLike, sd: npt.ArrayLike
-) -> tuple[np.ndarray, np.ndarray]:
-    mean, half = np.asarray(mean, float), Z90 * np.asarray(sd, float)
-    scale = model.scale
-    return (
-        np.clip(mean - half, scale.low, scale.high),
-        np.clip(mean + half, scale.low, scale.high),
-    )
-
-
 def recommendations_table(model: GaussianModel, found: Sequence[Recommendation]) -> pd.DataFrame:
     """One row a recommendation.
 
     "Rating" is projected to the scale and "Prediction" is not; "From" and "To" are the
     ends of the interval.
     """
-    mean = np.array([r.predicted for r in found])
-    low, high = _interval(model, mean, [r.sd for r in found])
+    shown = model.answers([r.latent for r in found], [r.sd for r in found])
+    low, high = shown.interval()
     return pd.DataFrame(
         {
             "Title": [r.title for r in found],
             "Genres": [", ".join(r.genres) for r in found],
-            "Rating": model.scale.project(mean),
-            "Prediction": mean,
+            "Rating": shown.rating,
+            "Prediction": shown.prediction,
             "From": low,
             "To": high,
             "Ratings": [r.n_ratings for r in found],
@@ -89,13 +81,15 @@ def recommendations_table(model: GaussianModel, found: Sequence[Recommendation])
 def recommendations_json(
     model: GaussianModel, posterior: Posterior, found: Sequence[Recommendation]
 ) -> str:
-    """The recommendations with explanations: before any rating + all shares = prediction."""
+    """The recommendations with explanations: before any rating + all shares = latent, which
+    is the prediction, or for ordered ratings the opinion that it is made from."""
     table = recommendations_table(model, found)
     ratings = zip(posterior.observed.tolist(), posterior.values.tolist(), strict=True)
     ids = model.items.ids.tolist()
     content = {
         "data": {"name": model.data_name, "licence": model.licence},
         "interval": INTERVAL_NOTE,
+        "explained": explained(model.ordinal),
         "ratings": [
             {"id": ids[item], "title": model.title(item), "rating": value}
             for item, value in ratings
@@ -108,6 +102,7 @@ def recommendations_json(
                 "genres": list(r.genres),
                 "rating": float(row["Rating"]),
                 "prediction": r.predicted,
+                "latent": r.latent,
                 "interval": [float(row["From"]), float(row["To"])],
                 "training_ratings": r.n_ratings,
                 "mean_of_all_users": float(model.gaussian.mean[r.item]),
@@ -133,7 +128,8 @@ def completed_row(model: GaussianModel, posterior: Posterior) -> pd.DataFrame:
     count = len(model.items)
     given = np.full(count, np.nan)
     given[posterior.observed] = posterior.values
-    low, high = _interval(model, posterior.mean, posterior.rating_sd)
+    shown = model.answers_of(posterior)
+    low, high = shown.interval()
     rated = np.isfinite(given)
     return pd.DataFrame(
         {
@@ -141,8 +137,8 @@ def completed_row(model: GaussianModel, posterior: Posterior) -> pd.DataFrame:
             "Title": [model.title(m) for m in range(count)],
             "Genres": [", ".join(genres) for genres in model.item_info.genres],
             "Source": np.where(rated, "rated", "predicted"),
-            "Rating": np.where(rated, given, model.scale.project(posterior.mean)),
-            "Prediction": posterior.mean,
+            "Rating": np.where(rated, given, shown.rating),
+            "Prediction": shown.prediction,
             "From": np.where(rated, given, low),
             "To": np.where(rated, given, high),
             "Ratings": model.item_counts,
@@ -159,18 +155,18 @@ def held_out_table(
     """Hidden ratings beside their predictions; an item that is rated now is left out."""
     hidden = ~np.isin(items, posterior.observed)
     items, actual = items[hidden], actual[hidden]
-    mean = posterior.mean[items]
-    low, high = _interval(model, mean, posterior.rating_sd[items])
+    shown = model.answers_of(posterior, items)
+    low, high = shown.interval()
     return pd.DataFrame(
         {
             "Title": [model.title(int(m)) for m in items],
             "Hidden rating": actual,
-            "Predicted rating": model.scale.project(mean),
-            "Prediction": mean,
+            "Predicted rating": shown.rating,
+            "Prediction": shown.prediction,
             "From": low,
             "To": high,
             "Inside": (low <= actual) & (actual <= high),
-            "Error": model.scale.project(mean) - actual,
+            "Error": shown.rating - actual,
         }
     )
 
@@ -197,7 +193,7 @@ def split_contributions(
     Returns
     -------
     (title, rating, share) of the largest; how many others there are; their sum.
-    μ + :func:`known_share` + all shares = prediction.
+    μ + :func:`known_share` + all shares = prediction, or for ordered ratings the opinion.
     """
     everything = model.explain(posterior, item)
     shown = everything if len(everything) <= top + 1 else everything[:top]
@@ -221,27 +217,47 @@ def _two_lines(label: str) -> str:
     return "<br>".join(html.escape(line, quote=False) for line in textwrap.wrap(label, _LETTERS))
 
 
+def _path(
+    model: GaussianModel, posterior: Posterior, item: int, top: int
+) -> list[tuple[str, str, float]]:
+    """The explanation as (kind, label, value), the prediction last.
+
+    kind : "absolute" for the mean that it begins with, "relative" for what is added,
+        "total" for where that arrives. Where ratings are ordered it arrives at the opinion,
+        and what the cuts make of it is one more step.
+    """
+    shares, count, rest = split_contributions(model, posterior, item, top)
+    path = [("absolute", "mean of all users, μ", float(model.gaussian.mean[item]))]
+    known = known_share(model, posterior, item)
+    if known is not None:
+        path.append(("relative", KNOWN, known))
+    path += [
+        ("relative", f"{short(title, 36)}: rated {rating:g}", share)
+        for title, rating, share in shares
+    ]
+    if count:
+        path.append(("relative", f"{count:,} other rated titles", rest))
+    prediction = float(model.answers_of(posterior, [item]).prediction[0])
+    if model.ordinal is not None:
+        opinion = float(posterior.mean[item])
+        path += [("total", OPINION, opinion), ("relative", FROM_OPINION, prediction - opinion)]
+    return [*path, ("total", "prediction", prediction)]
+
+
 def contributions_figure(
     model: GaussianModel, posterior: Posterior, item: int, *, top: int = 10, dark: bool = False
 ) -> go.Figure:
     """Waterfall from the item's mean over the rated titles' shares to its prediction."""
     colors = palette(dark)
-    shares, count, rest = split_contributions(model, posterior, item, top)
-    mean, prediction = float(model.gaussian.mean[item]), float(posterior.mean[item])
-    known = known_share(model, posterior, item)
-    labels = ["mean of all users, μ", *([] if known is None else [KNOWN])]
-    labels += [f"{short(title, 36)}: rated {rating:g}" for title, rating, _ in shares]
-    labels += [f"{count:,} other rated titles"] if count else []
-    labels.append("prediction")
-    steps = [] if known is None else [known]
-    steps += [share for _, _, share in shares] + ([rest] if count else [])
-    texts = [f"{mean:.2f}", *[f"{step:+.3f}" for step in steps], f"{prediction:.2f}"]
+    path = _path(model, posterior, item, top)
+    labels, values = [label for _, label, _ in path], [value for _, _, value in path]
+    texts = [f"{v:+.3f}" if kind == "relative" else f"{v:.2f}" for kind, _, v in path]
     figure = go.Figure(
         go.Waterfall(
             orientation="h",
             y=list(range(len(labels))),
-            x=[mean, *steps, prediction],
-            measure=["absolute", *["relative"] * len(steps), "total"],
+            x=values,
+            measure=[kind for kind, _, _ in path],
             text=[minus(text) for text in texts],
             textposition="outside",
             cliponaxis=False,
@@ -253,10 +269,11 @@ def contributions_figure(
             hovertemplate="%{customdata}<br>%{text}<extra></extra>",
         )
     )
-    style(figure, x="rating", height=80 + _ROW * len(labels), dark=dark, legend=False)
-    path = np.cumsum([mean, *steps])
-    room = max(0.4 * float(np.ptp(path)), 0.05)  # for the numbers beside the bars
-    figure.update_xaxes(range=[path.min() - room, path.max() + room], nticks=6)
+    unit = "rating" if model.ordinal is None else "opinion, on the scale of ratings"
+    style(figure, x=unit, height=80 + _ROW * len(labels), dark=dark, legend=False)
+    reached = np.cumsum([0.0 if kind == "total" else value for kind, _, value in path])
+    room = max(0.4 * float(np.ptp(reached)), 0.05)  # for the numbers beside the bars
+    figure.update_xaxes(range=[reached.min() - room, reached.max() + room], nticks=6)
     figure.update_yaxes(
         autorange="reversed",
         tickvals=list(range(len(labels))),
@@ -271,17 +288,19 @@ def describe_contributions(
 ) -> str:
     """Text twin of :func:`contributions_figure`."""
     shares, count, rest = split_contributions(model, posterior, item, top)
-    mean, prediction = float(model.gaussian.mean[item]), float(posterior.mean[item])
+    mean, centre = float(model.gaussian.mean[item]), float(posterior.mean[item])
     known = known_share(model, posterior, item)
     parts = [] if known is None else [f"{KNOWN} {signed(known, 3)}"]
     parts += [f"{title} (rated {rating:g}) {signed(share, 3)}" for title, rating, share in shares]
     if count:
         parts.append(f"{count:,} other rated titles {signed(rest, 3)}")
     listed = "; ".join(parts) if parts else "nothing rated yet"
-    return (
-        f"Prediction of {model.title(item)}: mean of all users {mean:.3f}; {listed}; together "
-        f"{prediction:.3f}."
-    )
+    end = f"{centre:.3f}"
+    if model.ordinal is not None:
+        prediction = float(model.answers_of(posterior, [item]).prediction[0])
+        end = f"the opinion {end}, as a rating {prediction:.3f}"
+    title = model.title(item)
+    return f"Prediction of {title}: mean of all users {mean:.3f}; {listed}; together {end}."
 
 
 def held_out_figure(model: GaussianModel, table: pd.DataFrame, *, dark: bool = False) -> go.Figure:
@@ -301,8 +320,9 @@ def held_out_figure(model: GaussianModel, table: pd.DataFrame, *, dark: bool = F
         error_x={
             "type": "data",
             "symmetric": False,
-            "array": shown["To"] - prediction,
-            "arrayminus": prediction - shown["From"],
+            # A prediction of ordered ratings lies between two values, an interval's end on one.
+            "array": (shown["To"] - prediction).clip(lower=0),
+            "arrayminus": (prediction - shown["From"]).clip(lower=0),
             "color": colors.accent,
             "thickness": 1.5,
         },

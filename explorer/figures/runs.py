@@ -12,6 +12,7 @@ import plotly.graph_objects as go
 from explorer.figures.fit import Curve, mean_curve
 from explorer.theme import palette, style
 from gmc_core.store import Run
+from gmc_core.store.naming import data_name, distinct_names, model_words, seed_words
 
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
@@ -104,17 +105,20 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
 
 
 def runs_table(runs: Sequence[Run]) -> pd.DataFrame:
-    """One line per run for the overview, ids as the index."""
+    """One line per run for the overview; equal names get what tells the runs apart."""
+    names = distinct_names(runs)
     return pd.DataFrame(
         [
             {
-                "run": run.title,
+                "run": names[run.id],
                 "state": run.state,
                 "progress": round(run.progress, 2),
                 "data": data_name(run),
+                "model": model_words(run.config.fit),
                 "protocol": run.config.protocol,
                 "epsilon": _epsilon(run),
-                "L": run.iterations,
+                "L": max(run.sweep["iterations"]) if run.sweep else run.iterations,
+                "seeds": ", ".join(seed_words(run)).removeprefix("seed ").removeprefix("seeds "),
                 "fits": _fits(run),
                 "nmae": _summary(run, "nmae"),
                 "nmae_se": _summary(run, "nmae_se"),
@@ -133,8 +137,8 @@ def runs_table(runs: Sequence[Run]) -> pd.DataFrame:
 
 
 TABLE_COLUMNS = [
-    *("run", "open", "state", "progress", "nmae", "nmae_se", "rmse", "epsilon", "L", "data"),
-    *("protocol", "fits", "seconds", "created", "megabytes", "note"),
+    *("run", "open", "state", "progress", "nmae", "nmae_se", "rmse", "model", "epsilon", "L"),
+    *("seeds", "data", "protocol", "fits", "seconds", "created", "megabytes", "note"),
 ]
 
 
@@ -143,15 +147,12 @@ def link(run: Run) -> str:
     return f"{'sensitivity?sweep' if run.kind == 'sweep' else 'fit?run'}={run.id}"
 
 
-def data_name(run: Run) -> str:
-    """What the run's data are called: the last part of a path."""
-    return str((run.data or {}).get("name") or run.config.data).rsplit("/", 1)[-1]
-
-
 def _epsilon(run: Run) -> str:
     if run.sweep:
         values = run.sweep["epsilons"]
         return f"{min(values):.3g} … {max(values):.3g}"
+    if run.config.fit.is_exact and not run.epsilon:
+        return "–"  # it has no part in the model
     return "default" if run.epsilon is None else f"{run.epsilon:.3g}"
 
 

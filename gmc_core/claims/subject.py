@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gmc_core.cost import estimate, gemm_rate
 from gmc_core.errors import ConfigError
+from gmc_core.estimates import estimate_seconds
 from gmc_core.experiment import ExperimentConfig, Prepared, describe
 from gmc_core.published import PublishedTable
 from gmc_core.ratings import RatingScale
@@ -158,7 +158,6 @@ class Subject:
         Blocks are not counted: their covariances are small.
         """
         total = 0.0
-        rates: dict[str, float] = {}
         for config in self.experiments().values():
             fit = config.fit
             if fit.signals == "blocks":
@@ -166,10 +165,8 @@ class Subject:
             sizes, dimension = self.user_counts, len(self.item_counts)
             if fit.signals == "columns":
                 sizes, dimension = self.item_counts, len(self.user_counts)
-            rate = rates.setdefault(fit.dtype, gemm_rate(fit.dtype))
-            cost = estimate(sizes, dimension, fit.dtype, objective=fit.objective)
-            times = (fit.components or 1) * fit.iterations * config.repetitions
-            total += cost.seconds(rate) * times
+            expected = estimate_seconds(fit, sizes, dimension, repetitions=config.repetitions)
+            total += expected.computing - expected.starting
         return total
 
 

@@ -31,8 +31,10 @@ MODELS = ("paper", "exact", "ordinal", "mixture")
 FIT = (
     "model", "epsilon", "iterations", "noise", "init", "signals", "block", "dtype", "objective",
     "prior_strength", "prior_target", "relaxation", "warm", "learn_noise", "attributes",
-    "components",
+    "components", "noise_sha256",
 )  # fmt: skip
+# Of what a repeated command expects; roles of gmc_core.provenance, a test compares them.
+HASHES = ("data", "train", "test", "noise", "ratings")
 
 
 def add_experiment_arguments(
@@ -50,8 +52,7 @@ def add_experiment_arguments(
         if name not in skip:
             group.add_argument(flag, **options)
         elif parser.get_default(name) is None:
-            off = {"store_true": False, "store_false": True}.get(options.get("action", ""))
-            parser.set_defaults(**{name: options.get("default", off)})
+            parser.set_defaults(**{name: options.get("default")})
 
     data = parser.add_argument_group("data")
     add(
@@ -62,6 +63,18 @@ def add_experiment_arguments(
     )
     add(data, "--train", metavar="FILE", help="CSV user,item,rating to learn from, as it is")
     add(data, "--test", metavar="FILE", help="CSV user,item,rating to predict, with --train")
+    for role, what in (
+        ("data", "the file given with --data"),
+        ("train", "the file given with --train"),
+        ("test", "the file given with --test"),
+        ("ratings", "the ratings, as read and filtered"),
+    ):
+        add(
+            data,
+            f"--{role}-sha256",
+            metavar="HASH",
+            help=f"refuse other data: SHA-256 of {what} (12 or more of its digits)",
+        )
     add(
         data,
         "--min-user-ratings",
@@ -142,6 +155,12 @@ def add_experiment_arguments(
     )
     add(
         model,
+        "--noise-sha256",
+        metavar="HASH",
+        help="refuse another file of noise variances: its SHA-256",
+    )
+    add(
+        model,
         "--init",
         type=number,
         metavar="VALUE",
@@ -165,7 +184,8 @@ def add_experiment_arguments(
     add(
         model,
         "--objective",
-        action="store_true",
+        action=argparse.BooleanOptionalAction,
+        default=False,
         help="also compute the paper's MAP objective at every iteration (slower)",
     )
     add(
@@ -201,15 +221,16 @@ def add_experiment_arguments(
     add(
         model,
         "--learn-noise",
-        action="store_true",
+        action=argparse.BooleanOptionalAction,
+        default=False,
         help="exact EM begins with --noise and learns it",
     )
     add(
         model,
-        "--no-attributes",
-        dest="attributes",
-        action="store_false",
-        help="exact EM without what is known of users besides ratings (age, gender, …)",
+        "--attributes",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="whether exact EM uses what is known of users besides ratings (age, gender, …)",
     )
     add(model, "--components", type=whole, metavar="K", help="of a mixture (default: 2)")
     add_reading_arguments(parser)
@@ -294,6 +315,11 @@ def config_from_arguments(args: argparse.Namespace, **fit: Any) -> ExperimentCon
         seed=args.seed,
         repetitions=args.repetitions,
         fit=replace(settings_for(args.model), **{**settings, **fit}),
+        expected={
+            role: value
+            for role in HASHES
+            if (value := getattr(args, f"{role}_sha256", None)) is not None
+        },
     )
 
 

@@ -107,6 +107,9 @@ def add_parser(commands: Any) -> None:
     output.add_argument(
         "--folder", metavar="DIR", help="where predictions are kept (default: with the runs)"
     )
+    output.add_argument(
+        "--again", action="store_true", help="compute everything again, in place of what is kept"
+    )
     output.add_argument("--json", metavar="FILE", help="write the figures ('-' for stdout)")
     output.add_argument("--markdown", metavar="FILE", help="write the table as Markdown")
     parser.set_defaults(run=run)
@@ -171,14 +174,20 @@ class _Run:
         )
         self.plan: Plan | None = None
         self.failures: list[tuple[str, str, str]] = []
-        self.done = 0
+        self.done = self.reused = 0
         self.key = ""  # of the current split
         self.told: set[str] = set()
 
     def run(self) -> Comparison:
+        with self.folder.claimed():
+            return self._computed()
+
+    def _computed(self) -> Comparison:
+        """The comparison, with its state in the folder whatever happens."""
         from gmc_core.linalg.threads import Cancelled
 
-        self.folder.claim()
+        if self.args.again:
+            self.folder.forget_results()
         self._status("running", "reading the ratings")
         try:
             comparison = self._compare()
@@ -194,6 +203,11 @@ class _Run:
             self._status("failed", message=message)
             raise
         self._status("finished")
+        if self.reused == self.done > 0:
+            note(
+                "this comparison was computed before; nothing new was computed. --again computes "
+                "all of it anew."
+            )
         return comparison
 
     def _compare(self) -> Comparison:
@@ -238,6 +252,8 @@ class _Run:
 
     def _make_plan(self, prepared: Prepared, methods: list[Any]) -> None:
         from gmc_core.comparison_files import method_key
+        from gmc_core.experiment import describe
+        from gmc_core.store.comparison_again import repeating_command
         from gmc_core.store.comparisons import Plan, command_for
 
         scale = prepared.ratings.scale
@@ -256,6 +272,10 @@ class _Run:
             scale=(scale.low, scale.high, scale.step),
             # What was reached before stays in sight while it is read again.
             splits=found.splits if found and found.seeds == self.seeds else (),
+            repeat=repeating_command(
+                self.config, describe(prepared), self.seeds, self.args.methods, reference,
+                self.args.peer_python or (),
+            ),
         )  # fmt: skip
         self.folder.keep_plan(self.plan)
 
@@ -281,6 +301,7 @@ class _Run:
             self.failures.append((step.method.name, self.key, step.failure))
             note(line + step.failure)
         else:
+            self.reused += step.reused
             again = " (kept from before)" if step.reused else ""
             spent = duration(step.outcome.seconds)
             note(f"{line}NMAE {figure(step.nmae())}, {spent}{again}")

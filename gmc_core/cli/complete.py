@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from gmc_core.cli.output import check_output, note, table
@@ -16,11 +17,22 @@ EXAMPLES = """\
   gmc complete --model ml-1m.npz --out completed.parquet --sd
   gmc complete --table measurements.csv --out filled.csv --sd --id-column station
   gmc complete --table measurements.csv --out filled.csv --method exact --epsilon auto
+  gmc complete --table survey.csv --out filled.csv --na "?" -99 --min-value 0
 """
 
 _MODEL_ONLY = ("long", "projected", "titles")
 _FIT = ("method", "epsilon", "iterations", "noise")
-_TABLE_ONLY = (*_FIT, "id_column", "separator", "decimal", "encoding")
+_TABLE_ONLY = (
+    *_FIT,
+    "id_column",
+    "quantity",
+    "na",
+    "min_value",
+    "max_value",
+    "separator",
+    "decimal",
+    "encoding",
+)
 
 
 def add_parser(commands: Any) -> None:
@@ -59,7 +71,21 @@ def add_parser(commands: Any) -> None:
         action="append",
         metavar="NAME",
         help="a column of labels, not of quantities; can be repeated (default: a first column of "
-        "text, or one named id or name)",
+        "text, and numbers that only name the row, such as a user, a patient_id, a long account)",
+    )
+    plain.add_argument(
+        "--quantity",
+        action="append",
+        metavar="NAME",
+        help="a column that is completed although it looks like labels; can be repeated",
+    )
+    plain.add_argument(
+        "--na",
+        action="extend",
+        nargs="+",
+        metavar="VALUE",
+        help="what stands for a missing value besides blanks, NA, N/A, NaN, null, none and a "
+        "point: --na '?' -99; can be repeated",
     )
     plain.add_argument(
         "--epsilon",
@@ -80,6 +106,15 @@ def add_parser(commands: Any) -> None:
         metavar="VARIANCE",
         help="noise of an entry, as a share of its column's variance (default: 0)",
     )
+    for end, sign in (("min", "least"), ("max", "largest")):
+        plain.add_argument(
+            f"--{end}-value",
+            action="append",
+            type=limit,
+            metavar="VALUE|COLUMN=VALUE",
+            help=f"the {sign} value that is filled in, in all columns or in one; a fill beyond it "
+            "is moved to it (default: no limit); can be repeated",
+        )
     plain.add_argument("--separator", metavar="CHAR", help="default: found from the header line")
     plain.add_argument("--decimal", choices=(".", ","), metavar="SIGN", help="default: found")
     plain.add_argument("--encoding", metavar="NAME", help="default: found")
@@ -95,9 +130,11 @@ def run(args: argparse.Namespace) -> int:
             other = "--table" if args.model is not None else "--model"
             raise ConfigError(f"{flag} belongs to {other}; leave it out.")
     check_output(args.out, "--out")
-    from gmc_core.table_files import format_of
+    from gmc_core.table_files import format_of, sd_path
 
     format_of(args.out)
+    if args.sd and not args.long:
+        check_output(str(sd_path(Path(args.out))), "--sd")
     return _complete_model(args) if args.model is not None else _complete_table(args)
 
 
@@ -126,6 +163,7 @@ def _complete_model(args: argparse.Namespace) -> int:
 
 
 def _complete_table(args: argparse.Namespace) -> int:
+    from gmc_core.table_files import rounded_text
     from gmc_core.wide_table import TableOptions, complete_table, read_table, write_completed
 
     options = TableOptions(
@@ -133,12 +171,14 @@ def _complete_table(args: argparse.Namespace) -> int:
         separator=SEPARATORS.get(args.separator, args.separator),
         decimal=args.decimal,
         encoding=args.encoding,
+        quantities=tuple(args.quantity or ()),
+        missing=tuple(args.na or ()),
     )
     given = {name: value for name in _FIT if (value := getattr(args, name)) is not None}
     wide = read_table(args.table, options)
     for text in wide.notes:
         note(text)
-    result = complete_table(wide, sd=args.sd, **given)
+    result = complete_table(wide, sd=args.sd, bounds=_bounds(args, wide.names), **given)
     for text in result.notes:
         note(text)
     for file in write_completed(result, args.out):
@@ -148,7 +188,13 @@ def _complete_table(args: argparse.Namespace) -> int:
         table(
             ("column", "given", "filled", "mean", "sd"),
             [
-                (name, f"{given_:,}", f"{len(wide.values) - given_:,}", f"{mean:.6g}", f"{sd:.6g}")
+                (
+                    name,
+                    f"{given_:,}",
+                    f"{len(wide.values) - given_:,}",
+                    rounded_text(mean, sd),
+                    f"{sd:.6g}",
+                )
                 for name, given_, mean, sd in zip(
                     wide.names, wide.counts.tolist(), result.means, result.scales, strict=True
                 )
@@ -156,3 +202,25 @@ def _complete_table(args: argparse.Namespace) -> int:
         )
     )
     return 0
+
+
+def limit(text: str) -> tuple[str | None, float]:
+    """VALUE, or COLUMN=VALUE; a column's name may hold an equals sign."""
+    name, equals, value = text.rpartition("=")
+    return (name if equals else None), number(value)
+
+
+def _bounds(args: argparse.Namespace, names: tuple[str, ...]) -> Any:
+    """The limits of all columns; one that is named wins over that of all."""
+    import numpy as np
+
+    from gmc_core.bounds import Bounds
+    from gmc_core.table_columns import position_of
+
+    ends = []
+    for given, nothing in ((args.min_value, -np.inf), (args.max_value, np.inf)):
+        end = np.full(len(names), nothing)
+        for name, value in sorted(given or (), key=lambda pair: pair[0] is not None):
+            end[slice(None) if name is None else position_of(names, name)] = value
+        ends.append(end)
+    return Bounds(*ends)

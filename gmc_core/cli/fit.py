@@ -157,6 +157,7 @@ def summary(result: dict[str, Any]) -> str:
             f"NMAE = MAE / {data['divisor']:.4g}, the error of random guessing on this scale; "
             "MAE after projection to the scale"
         )
+        lines += _warnings(result)
         if total["n_unseen"]:
             lines.append(
                 f"{total['n_unseen']:,} of {total['n']:,} test ratings are of an item or a user "
@@ -174,6 +175,13 @@ def _scores(result: dict[str, Any]) -> str:
             rows.append((f"seed {repetition['seed']}", scores))
     if len(rows) > 1:
         rows.append(("all", result["summary"]))
+    baselines = [
+        (
+            name, figure(scores["nmae"]), "", figure(scores["mae"]), figure(scores["rmse"]),
+            f"{scores['n']:,}",
+        )
+        for name, scores in result["summary"]["baselines"].items()
+    ]  # fmt: skip
     return table(
         ("", "NMAE", "± SE", "MAE", "RMSE", "test ratings"),
         [
@@ -186,5 +194,29 @@ def _scores(result: dict[str, Any]) -> str:
                 f"{scores['n']:,}",
             )
             for name, scores in rows
-        ],
+        ]
+        + baselines,
     )
+
+
+def _warnings(result: dict[str, Any]) -> list[str]:
+    """What a reader of the scores must know: few ratings, a scale that was only derived."""
+    from gmc_core.metrics import enough_repetitions, few_held_out
+    from gmc_core.ratings import RatingScale
+    from gmc_core.readers.report import scale_warning
+
+    total, data, lines = result["summary"], result["data"], []
+    repetitions = result["config"]["repetitions"]
+    if few_held_out(total["n"], total["nmae_se"]):
+        more = enough_repetitions(repetitions, total["n"], total["nmae_se"])
+        text = (
+            f"{total['n']:,} held-out ratings, of {data['ratings']:,}, are few: they do not tell "
+            "methods apart that differ by less than about two standard errors"
+        )
+        if more and result["config"]["protocol"] in ("weak", "strong"):
+            text += f"; --repetitions {more} averages over more draws"
+        lines.append(text)
+    derived = (data["load_report"] or {}).get("scale_derived")
+    if derived:
+        lines.append(scale_warning(RatingScale(*data["scale"]), derived))
+    return lines

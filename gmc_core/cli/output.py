@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from gmc_core.errors import ConfigError
-from gmc_core.files import replacing, without_nan
+from gmc_core.files import replacing, try_target, without_nan, written_in_place
 
 
 def note(text: str = "") -> None:
@@ -59,22 +59,28 @@ def size(count: float) -> str:
 
 
 def check_output(path: str | None, flag: str) -> None:
-    """Refuse, before any work is done, a file that could not be written at the end.
+    """Refuse, before any work is done, a target that could not be written at the end.
 
     Raises
     ------
     ConfigError
-        If the folder does not exist or is not writable, or ``path`` is a folder.
+        If the folder does not exist, may not be written to or has no room, or ``path``
+        is a folder.
     """
     if path is None or path == "-":
         return
-    folder = Path(path).resolve().parent
-    if not folder.is_dir():
+    folder = Path(os.path.realpath(path)).parent
+    if not path or path.endswith(("/", os.sep)):
+        raise ConfigError(f"{flag}: {path!r} names no file; give the name of one.")
+    if not written_in_place(Path(path)) and not folder.is_dir():
         raise ConfigError(f"{flag}: there is no folder {folder}; make it first.")
-    if Path(path).is_dir():
-        raise ConfigError(f"{flag}: {path} is a folder; give the name of a file.")
-    if not os.access(folder, os.W_OK):
-        raise ConfigError(f"{flag}: {folder} cannot be written to; choose another folder.")
+    try:
+        try_target(Path(path))
+    except OSError as error:
+        raise ConfigError(
+            f"{flag}: {path} cannot be written ({error.strerror or error}). Choose another file "
+            "or folder, or make room on the disk."
+        ) from error
 
 
 def write_json(path: str, value: Any) -> None:

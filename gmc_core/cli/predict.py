@@ -69,8 +69,7 @@ def run(args: argparse.Namespace) -> int:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(("user", "item", "prediction", "known"))
         for user, item, value, state in rows:
-            text = number_text(float(f"{value:.6g}")) if value == value else ""
-            writer.writerow((safe_text(user), safe_text(item), text, state))
+            writer.writerow((safe_text(user), safe_text(item), number_text(value), state))
     states, counts = np.unique(known, return_counts=True)
     for state, count in zip(states.tolist(), counts.tolist(), strict=True):
         note(f"{'predicted' if state == 'yes' else state}: {count:,}")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gmc_core.cli.output import duration, figure, note, size
 
 if TYPE_CHECKING:
+    from gmc_core.estimates import Estimate
     from gmc_core.experiment import Experiment, Prepared
     from gmc_core.fit import Fit, IterationRecord
 
@@ -35,8 +34,8 @@ class _Progress:
     def __init__(self, experiment: Experiment) -> None:
         self.experiment = experiment
         self.repetitions = len(experiment.config.seeds)
-        self.seconds = 0.0
-        self.done = 0
+        self.records: list[IterationRecord] = []
+        self.estimate: Estimate | None = None
         self.total = 0
         self.notes: set[str] = set()
 
@@ -49,17 +48,18 @@ class _Progress:
         if index == 0:
             self.total = self.repetitions * fit.settings.iterations
             self.tell_cost(fit)
+            self.compile(fit)
         for text in fit.split.notes:
             if text not in self.notes:
                 self.notes.add(text)
                 note(text)
 
     def tell_cost(self, fit: Fit) -> None:
-        from gmc_core.cost import gemm_rate
+        from gmc_core.estimates import estimate_of_fit
 
         cost, settings = fit.cost, fit.settings
-        # The rate is measured with all threads; the estimate needs no more than that.
-        each = cost.seconds(gemm_rate(settings.dtype))
+        self.estimate = expected = estimate_of_fit(fit, self.repetitions)
+        each = expected.iterations[-1] if expected.iterations else 0.0
         note(
             f"{cost.signals:,} signals of {cost.dimension:,} coordinates, "
             f"{len(fit.split.train):,} ratings; an iteration takes about "
@@ -67,7 +67,8 @@ class _Progress:
             f"paper's formula gives {cost.paper_flops / 1e9:,.1f})"
         )
         note(
-            f"estimate: {duration(each)} an iteration, {duration(each * self.total)} in all, "
+            f"estimate: {duration(expected.computing - expected.starting)} in all "
+            f"({duration(each)} for each of the later iterations), "
             f"{size(cost.memory_bytes)} of memory beyond the ratings; "
             f"epsilon {settings.epsilon:g}, initial value {settings.initial:g}, {settings.dtype}"
         )
@@ -81,12 +82,20 @@ class _Progress:
             and settings.signals != "rows"
         ):
             note("users' attributes are left out: they need users as signals (rows)")
-        if self.total and must_compile():
-            note("the first run compiles the solvers, which takes 10 to 20 seconds once")
+
+    def compile(self, fit: Fit) -> None:
+        """Before the first iteration, so that none is slower for it."""
+        from gmc_core import compiling
+
+        if not self.total:
+            return
+        if compiling.must_compile(fit.settings):
+            about = duration(compiling.compile_seconds(fit.settings))
+            note(f"compiling the numerical code, once on this machine: about {about}")
+        compiling.compile_for(fit.settings)
 
     def record(self, index: int, record: IterationRecord) -> None:
-        self.done += 1
-        self.seconds += record.seconds
+        self.records.append(record)
         iterations = self.total // self.repetitions
         text = f"iteration {record.iteration:>{len(str(iterations))}} of {iterations}"
         if record.nmae is not None:
@@ -97,25 +106,6 @@ class _Progress:
         if self.experiment.config.fit.learn_noise:
             text += f"  noise {record.noise:.3g}"
         text += f"  {duration(record.seconds)}"
-        left = self.total - self.done
-        if left:
-            text += f", about {duration(self.seconds / self.done * left)} left"
+        if len(self.records) < self.total and self.estimate is not None:
+            text += f", about {duration(self.estimate.remaining(self.records))} left"
         note(text)
-
-
-def must_compile() -> bool:
-    """Whether numba has nothing in its cache for the solvers as they are now.
-
-    A guess from the files' times: numba itself tells only by compiling.
-    """
-    from gmc_core.linalg import solve
-
-    function: Any = solve.solve_lanes
-    source = Path(function.py_func.__code__.co_filename).stat().st_mtime
-    tag = f"py{sys.version_info.major}{sys.version_info.minor}"
-    try:
-        folder = Path(function.stats.cache_path)
-        found = folder.glob(f"solve.solve_lanes-*.{tag}.nbi")
-        return not any(index.stat().st_mtime >= source for index in found)
-    except (OSError, TypeError):
-        return True

@@ -78,6 +78,13 @@ def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
         "LOW write --scale=-10,10,continuous",
     )
     group.add_argument(
+        "--not-rated",
+        action="append",
+        metavar="VALUE",
+        help='a value of the rating column that means "not rated", such as -1 or 99; can be '
+        "repeated. Its rows are left out and counted",
+    )
+    group.add_argument(
         "--duplicates",
         choices=POLICIES,
         help="which of several ratings of one item by one user counts (default: last)",
@@ -93,6 +100,8 @@ def reading_from_arguments(args: argparse.Namespace) -> dict[str, Any]:
             reading[name] = value
     if args.separator is not None:
         reading["separator"] = SEPARATORS.get(args.separator, args.separator)
+    if getattr(args, "not_rated", None):
+        reading["not_rated"] = list(args.not_rated)
     if args.columns is not None:
         reading.update(args.columns)
     if args.scale is not None:

@@ -142,7 +142,8 @@ def _rating(model: GaussianModel, text: str) -> tuple[int, float]:
 
 def _table(model: GaussianModel, found: list[Recommendation]) -> str:
     counts = model.ratings is not None
-    header = ["", "predicted", "± sd", *(["ratings"] if counts else []), "  item"]
+    spread = "± sd" if model.ordinal is None else "± sd of opinion"
+    header = ["", "predicted", spread, *(["ratings"] if counts else []), "  item"]
     rows = []
     for rank, item in enumerate(found, start=1):
         own = [f"{item.n_ratings:,}"] if counts else []
@@ -155,7 +156,8 @@ def _table(model: GaussianModel, found: list[Recommendation]) -> str:
 
 
 def _explanation(model: GaussianModel, posterior: Posterior, item: Recommendation) -> str:
-    """The mean, what else is known, the largest shares, the others' sum: the prediction."""
+    """The mean, what else is known, the largest shares, the others' sum: the prediction, or
+    for ordered ratings the opinion that it follows from."""
     shares = model.explain(posterior, item.item)
     rest = sum(share.share for share in shares[SHARES:])
     lines = ["", f"{item.title}: {item.predicted:.2f}"]
@@ -168,14 +170,19 @@ def _explanation(model: GaussianModel, posterior: Posterior, item: Recommendatio
     ]
     if len(shares) > SHARES:
         lines.append(f"  {rest:+.2f}  {len(shares) - SHARES:,} other ratings")
+    if model.ordinal is not None:
+        lines.append(f"  {item.latent:5.2f}  is the opinion; as a rating {item.predicted:.2f}")
     return "\n".join(lines)
 
 
 def _plain(
     model: GaussianModel, posterior: Posterior, found: list[Recommendation]
 ) -> dict[str, Any]:
+    from gmc_core.answers import explained
+
     return {
         "model": {"data": model.data_name, "iteration": model.iteration},
+        "explained": explained(model.ordinal),
         "ratings": [
             {"id": model.items.ids.tolist()[item], "title": model.title(int(item)), "rating": value}
             for item, value in zip(posterior.observed, posterior.values.tolist(), strict=True)
@@ -186,6 +193,8 @@ def _plain(
                 "title": item.title,
                 "genres": list(item.genres),
                 "predicted": item.predicted,
+                "rating": item.rating,
+                "latent": item.latent,
                 "sd": item.sd,
                 "n_ratings": item.n_ratings,
                 "mean_of_all_users": float(model.gaussian.mean[item.item]),

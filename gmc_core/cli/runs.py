@@ -74,15 +74,24 @@ def detach(config: ExperimentConfig, *, again: bool = False) -> int:
     from gmc_core.worker import ensure_worker
 
     with Store() as store:
-        run = store.submit(config, again=again)
+        run, new = store.submit_or_find(config, again=again)
         if run.state == "queued":
             ensure_worker(store)
         print(run.id)
+        if not new:
+            note(f"{found_sentence(run, 'run')} --again repeats it.")
         if run.state == "finished":
-            note("this run is there already, finished; gmc runs show has its result")
+            note(f"gmc runs show {run.id} has its result")
         else:
             note(f"{run.state}; gmc runs show {run.id} tells how far it is")
     return 0
+
+
+def found_sentence(run: Run, what: str) -> str:
+    """That a start has led to a run, or sweep, that is there already."""
+    from gmc_core.store.naming import found_words
+
+    return f"this {what} {found_words(run)}; nothing new was started."
 
 
 def open_store() -> Store:
@@ -97,6 +106,8 @@ def open_store() -> Store:
 
 def list_runs(args: argparse.Namespace) -> None:
     """``runs list``"""
+    from gmc_core.store.naming import distinct_names
+
     with open_store() as store:
         parent = store.find(args.sweep).id if args.sweep else None
         runs = store.runs(state=args.state, text=args.text, parent=parent)
@@ -107,9 +118,10 @@ def list_runs(args: argparse.Namespace) -> None:
         if not runs:
             note("there are no such runs; gmc fit --detach and gmc sweep make some")
             return
+        names = distinct_names(runs)
         rows = [
             (
-                run.id, run.state, run.title[:48],
+                run.id, run.state, names[run.id],
                 time.strftime("%Y-%m-%d %H:%M", time.localtime(run.created)),
                 progress(run), figure(nmae(store, run)), size(run.disk_bytes),
             )
@@ -200,6 +212,7 @@ def results_table(store: Store, run: Run) -> str:
 def compare(args: argparse.Namespace) -> None:
     """``runs compare``"""
     from gmc_core.report_html import flat, text
+    from gmc_core.store.naming import distinct_names
 
     with open_store() as store:
         runs = [store.find(name) for name in args.ids]
@@ -217,13 +230,16 @@ def compare(args: argparse.Namespace) -> None:
             for name in names
             if len({text(values.get(name)) for values in settings}) > 1
         ]
+        names_of = distinct_names(runs)
         rows.append(("state", *(run.state for run in runs)))
         rows.append(("NMAE", *(figure(nmae(store, run)) for run in runs)))
         for name, key in (("± SE", "nmae_se"), ("MAE", "mae"), ("RMSE", "rmse")):
             rows.append((name, *(figure((run.summary or {}).get(key)) for run in runs)))
         seconds = [(run.summary or {}).get("seconds") for run in runs]
         rows.append(("time", *("-" if s is None else duration(s) for s in seconds)))
-        print(table(("", *(run.id for run in runs)), rows))
+        for run in runs:
+            print(f"{run.id}  {names_of[run.id]}")
+        print("\n" + table(("", *(run.id for run in runs)), rows))
 
 
 def export_run(args: argparse.Namespace) -> None:

@@ -69,16 +69,18 @@ def add_parser(commands: Any) -> None:
 def run(args: argparse.Namespace) -> None:
     """Run the sweep."""
     check_output(args.json, "--json")
-    from gmc_core.cli.runs import open_store
-    from gmc_core.sweeps import SweepConfig, submit_sweep
+    from gmc_core.cli.runs import found_sentence, open_store
+    from gmc_core.sweeps import SweepConfig, submit_or_find_sweep
     from gmc_core.worker import ensure_worker
 
     base = config_from_arguments(args, epsilon=args.epsilon[0], iterations=max(args.iterations))
     sweep = SweepConfig(base, args.epsilon, args.iterations, args.seeds)
     with open_store() as store:
-        parent = submit_sweep(
+        parent, new = submit_or_find_sweep(
             store, sweep, label=args.label, again=args.again, keep_models=args.keep_models
         )
+        if not new:
+            note(f"{found_sentence(parent, 'sweep')} --again repeats it.")
         if parent.state != "finished":
             ensure_worker(store)
         if args.detach:

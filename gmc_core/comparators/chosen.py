@@ -11,7 +11,7 @@ from gmc_core.auto import SECONDS, choose
 from gmc_core.comparators.gaussian import fit_and_predict
 from gmc_core.draws import word_stream
 from gmc_core.errors import ConfigError, DataError, NumericalError
-from gmc_core.experiment import MODEL_VERSION
+from gmc_core.experiment import MODEL_VERSIONS
 from gmc_core.fit import Fit
 from gmc_core.linalg.threads import Team
 from gmc_core.ratings import Ratings
@@ -62,7 +62,7 @@ class TunedRecipe:
     @property
     def identity(self) -> str:
         """What is tried, and the model's version."""
-        return f"{VERSION} {MODEL_VERSION} {self.factors} {self.iterations} {self.seed}"
+        return f"{VERSION} {MODEL_VERSIONS['paper']} {self.factors} {self.iterations} {self.seed}"
 
     def choose(self, train: Ratings, team: Team) -> FitSettings:
         """The settings of least NMAE; it never sees a split's held-out ratings.
@@ -110,8 +110,9 @@ class AutoModel:
 
     @property
     def identity(self) -> str:
-        """Time, seed and the model's version."""
-        return f"{VERSION} {MODEL_VERSION} {self.seconds!r} {self.seed}"
+        """Time, seed and the latest version of the models that it tries."""
+        latest = max(MODEL_VERSIONS.values())
+        return f"{VERSION} {latest} {self.seconds!r} {self.seed}"
 
     def predict(self, split: Split, team: Team) -> npt.NDArray[np.float64]:
         """(n_test,) predictions after a fit to all training ratings; choosing is included."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from gmc_core.experiment import MODEL_VERSION
+from gmc_core.experiment import MODEL_VERSIONS
 from gmc_core.fit import fit
 from gmc_core.linalg.threads import Team
 from gmc_core.settings import FitSettings
@@ -35,7 +35,8 @@ class GaussianMethod:
     @property
     def identity(self) -> str:
         """The settings, what a file of noise variances holds, and the model's version."""
-        content = {"settings": self.settings.as_dict(), "version": MODEL_VERSION}
+        version = MODEL_VERSIONS[self.settings.model]
+        content = {"settings": self.settings.as_dict(), "version": version}
         noise = self.settings.noise
         if isinstance(noise, str) and Path(noise).is_file():
             content["noise"] = hashlib.sha256(Path(noise).read_bytes()).hexdigest()

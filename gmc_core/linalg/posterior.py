@@ -54,30 +54,6 @@ def invert(batch, places, systems, covariance, space, rows, inverses):  # type: 
 
 
 @njit(nogil=True, cache=True)
-def apply(first, last, batch, places, systems, inverses):  # type: ignore[no-untyped-def]
-    """The weights K⁻¹ r of signals first..last of ``batch`` from what :func:`invert` left.
-
-    r is taken from ``systems`` anew, whose values may be others than were solved for.
-    """
-    for k in range(first, last):
-        start, stop = systems.indptr[batch[k]], systems.indptr[batch[k] + 1]
-        observed, values = systems.indices[start:stop], systems.values[start:stop]
-        answer = systems.weights[start:stop]
-        n = stop - start
-        right = np.empty(n, inverses.dtype)
-        for i in range(n):
-            right[i] = values[i] - systems.mean[observed[i]]
-        answer[:] = 0
-        for i in range(n):
-            row = inverses[places[k] + i * n : places[k] + (i + 1) * n]
-            total = row[i] * right[i]
-            for j in range(i):
-                total += row[j] * right[j]
-                answer[j] -= row[j] * right[i]
-            answer[i] -= total
-
-
-@njit(nogil=True, cache=True)
 def add_rows(first, last, batch, places, systems, inverses, scale, out):  # type: ignore[no-untyped-def]
     """Rows first..last (lower triangle) of out ← out + scale Σ_i U_iᵀ (a_i a_iᵀ - K_i⁻¹) U_i.
 

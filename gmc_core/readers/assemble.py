@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,7 @@ class Parts:
     known_items : id text → title, year, genres.
     known_users, user_names : id text → attributes, and the attributes' names.
     dropped : (reason, count) of rows that the format left out.
+    reading, scale_derived : for the report.
     """
 
     source: str
@@ -51,6 +53,8 @@ class Parts:
     dropped: tuple[tuple[str, int], ...] = ()
     blank_lines: int = 0
     notes: Sequence[str] = ()
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    scale_derived: str = ""
 
 
 def check_policy(policy: str) -> DuplicatePolicy:
@@ -109,6 +113,8 @@ def assemble(parts: Parts, duplicates: str, name: str) -> Loaded:
         users=len(users),
         items=len(items),
         notes=(*parts.notes, *_coverage_notes(ratings, parts)),
+        reading={"format": parts.format, "duplicates": policy, **parts.reading},
+        scale_derived=parts.scale_derived,
     )
     return Loaded(ratings, report)
 

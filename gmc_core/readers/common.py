@@ -17,8 +17,13 @@ from gmc_core.readers.source import Member, Source
 from gmc_core.readers.table import Column, Text, line_of_row, numbered_rows, read_table
 
 # Dates as they occur in the EachMovie votes and in files exported by hand;
-# ISO 8601 is recognised before these.
-DATE_FORMATS = ("%m/%d/%y %H:%M:%S", "%m/%d/%Y %H:%M:%S", "%m/%d/%y", "%m/%d/%Y", "%Y/%m/%d")
+# ISO 8601 is recognised before these. The month is first with strokes, unless a day above 12
+# says otherwise; with points and dashes the day is.
+DAYS = (
+    *("%m/%d/%y", "%m/%d/%Y", "%d/%m/%y", "%d/%m/%Y", "%Y/%m/%d"),
+    *("%d.%m.%y", "%d.%m.%Y", "%d-%m-%y", "%d-%m-%Y"),
+)
+DATE_FORMATS = tuple(day + time for day in DAYS for time in ("", " %H:%M:%S", " %H:%M"))
 
 
 def needed(source: Source, name: str, format_name: str) -> Member:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -10,13 +10,23 @@ import numpy as np
 
 from gmc_core.errors import ConfigError, DataError
 from gmc_core.ratings import RatingScale
+from gmc_core.readers import doubts
 from gmc_core.readers.assemble import Parts
-from gmc_core.readers.common import as_times, check_scale
-from gmc_core.readers.scales import LARGEST, find_scale, find_step
-from gmc_core.readers.sniff import Layout, sniff
+from gmc_core.readers.common import as_times
+from gmc_core.readers.numbers import NumberForm, find_form, possible_forms
+from gmc_core.readers.scales import (
+    HALF_STARS,
+    LARGEST,
+    STARS,
+    find_scale,
+    find_step,
+    first_off_scale,
+)
+from gmc_core.readers.sniff import NAMES, Layout, sniff
 from gmc_core.readers.source import Member, Source
 from gmc_core.readers.table import Column, Kind, Table, Text, line_of_row, read_table
 from gmc_core.readers.text import Item, to_utf8, year_of
+from gmc_core.readers.vocabulary import Encoded, plain_name
 
 NAME = "delimited"
 ROLES = ("user", "item", "rating", "timestamp", "title")
@@ -43,6 +53,8 @@ class DelimitedOptions:
     user, item, rating, timestamp, title : each a column name or 0-based index.
     low, high : the ends of the rating scale; both or neither.
     step : the step of the scale, or ``"continuous"``.
+    not_rated : values of the rating column that mean "not rated", such as -1, 99 or "NR"
+        ("": a blank); their rows are left out and counted.
     """
 
     separator: str | None = None
@@ -57,8 +69,15 @@ class DelimitedOptions:
     low: float | None = None
     high: float | None = None
     step: float | Literal["continuous"] | None = None
+    not_rated: tuple[str | float, ...] = ()
 
     def __post_init__(self) -> None:
+        codes = self.not_rated
+        if isinstance(codes, (str, int, float)) or not all(
+            isinstance(code, (str, int, float)) for code in codes
+        ):
+            raise ConfigError("not_rated is a list of values, each a number or a text.")
+        object.__setattr__(self, "not_rated", tuple(codes))  # a list, where it comes from JSON
         separator = self.separator
         if (
             separator is not None
@@ -71,8 +90,6 @@ class DelimitedOptions:
             )
         if self.decimal not in (None, ".", ","):
             raise ConfigError(f"The decimal sign is '.' or ',', not {self.decimal!r}.")
-        if self.decimal == "," and separator == ",":
-            raise ConfigError("The comma cannot be both the separator and the decimal sign.")
         if (self.low is None) != (self.high is None):
             raise ConfigError("Give both ends of the rating scale, or neither.")
         if self.low is not None and self.high is not None and self.step != "continuous":
@@ -105,12 +122,17 @@ class Preview:
 
 @dataclass(frozen=True)
 class Opened:
-    """A delimited file after detection: layout, columns of the roles, encoding."""
+    """A delimited file after detection: layout, columns of the roles, encoding, notes.
+
+    codes : texts of the rating column that mean "not rated".
+    """
 
     text: Text
     layout: Layout
     roles: dict[str, int]
     encoding: str
+    codes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def matches(source: Source) -> bool:
@@ -168,26 +190,31 @@ def open_delimited(
     if head and b"\n" in raw and options.encoding is None:
         raw = raw[: raw.rindex(b"\n") + 1] if len(raw) >= 1 << 16 else raw
     data, encoding = to_utf8(raw, member.label, options.encoding)
-    layout = sniff(data, member.label, options.separator, options.header, options.decimal)
-    text = Text(
-        data,
-        member.label,
-        layout.separator,
-        header=layout.header,
-        decimal=layout.decimal,
-        quotes=layout.separator not in ("::", "whitespace") and b'"' in data,
-    )
-    roles = layout.roles({role: getattr(options, role) for role in ROLES}, required, member.label)
-    return Opened(text, layout, roles, encoding)
+    dialect, layout = sniff(data, member.label, options.separator, options.header, options.decimal)
+    given = {role: getattr(options, role) for role in ROLES}
+    if "rating" in required and any(given[role] is None for role in required):
+        doubts.refuse_other_files(layout.names if layout.header else (), member.label)
+    roles = layout.roles(given, required, member.label)
+    codes = tuple(map(_code_text, options.not_rated))
+    return Opened(dialect.text, layout, roles, encoding, codes, dialect.notes)
+
+
+def _code_text(code: str | float) -> str:
+    return code if isinstance(code, str) else f"{code:g}"
 
 
 def read_roles(opened: Opened, roles: tuple[str, ...]) -> tuple[Table, Opened]:
-    """Read the columns of some roles; tries the decimal comma where it was not set.
+    """Read the columns of some roles; tries other forms of numbers where the first fails.
 
-    Returns the table and the file as it could be read.
+    Returns the table and the file as it could be read. Ratings that are a code are NaN.
     """
     columns = [
-        Column(opened.roles[role], role if role not in ("user", "item") else f"{role} id", kind)
+        Column(
+            opened.roles[role],
+            role if role not in ("user", "item") else f"{role} id",
+            kind,
+            opened.codes if role == "rating" else (),
+        )
         for role, kind in KINDS.items()
         if role in roles and role in opened.roles
     ]
@@ -195,20 +222,37 @@ def read_roles(opened: Opened, roles: tuple[str, ...]) -> tuple[Table, Opened]:
         return _within_range(read_table(opened.text, columns), opened), opened
     except DataError:
         # The sample may have held whole numbers only.
-        if opened.layout.decimal_given or opened.text.separator == ",":
+        other = _other_form(opened)
+        if other is None:
             raise
-        comma = replace(opened, text=replace(opened.text, decimal=","))
         try:
-            return _within_range(read_table(comma.text, columns), comma), comma
+            return _within_range(read_table(other.text, columns), other), other
         except DataError:
             pass
         raise
 
 
+def _other_form(opened: Opened) -> Opened | None:
+    """The file with the form of numbers that its whole column of ratings has, if it is another."""
+    text = opened.text
+    if "rating" not in opened.roles:
+        return None
+    decimal = text.decimal if opened.layout.decimal_given else None
+    forms = possible_forms(text.separator, text.quotes, decimal)
+    try:
+        column = read_table(text, [Column(opened.roles["rating"], "rating", "label")])
+    except DataError:
+        return None
+    form, _ = find_form(column.encoded("rating").ids.tolist(), forms)
+    if (form.decimal, form.thousands) == (text.decimal, text.thousands):
+        return None
+    return replace(opened, text=replace(text, decimal=form.decimal, thousands=form.thousands))
+
+
 def _within_range(table: Table, opened: Opened) -> Table:
     """The same, if no rating is so large that computing with it means nothing."""
     if "rating" in table.columns:
-        sizes = np.abs(table.numbers("rating"))
+        sizes = np.nan_to_num(np.abs(table.numbers("rating")))
         row = int(np.argmax(sizes))
         if sizes[row] > LARGEST:
             raise DataError(
@@ -227,9 +271,23 @@ def read(source: Source, options: DelimitedOptions | None = None) -> Parts:
     opened = open_delimited(pick(source), options, ("user", "item", "rating"))
     table, opened = read_roles(opened, ("user", "item", "rating", "title"))
     text, roles = opened.text, opened.roles
-    values = table.numbers("rating")
-    scale, scale_found = _scale(values, options, text)
-    notes = [_describe_layout(opened)]
+    rated, kept, dropped = _rated(table, options)
+    values = table.numbers("rating")[rated]
+    if not len(values):
+        raise DataError("Every row is marked as not rated; no rating is left.", path=text.path)
+    users, items = table.encoded("user id").take(rated), table.encoded("item id").take(rated)
+
+    def line_of(row: int) -> int:
+        return line_of_row(text, int(kept[row]))
+
+    names = opened.layout.names
+    by_position = _by_position(opened, options)
+    of_roles = (names[roles["user"]], names[roles["rating"]])
+    doubts.refuse_no_ratings(users, values, of_roles, by_position, text)
+    scale, scale_found, derived = _scale(values, options, text, line_of)
+    notes = [_describe_layout(opened), *opened.notes]
+    notes += _doubts(opened, users, items, values, line_of)
+    reading = _reading(opened, scale, options)
 
     def times() -> np.ndarray | None:
         if "timestamp" not in roles:
@@ -247,53 +305,133 @@ def read(source: Source, options: DelimitedOptions | None = None) -> Parts:
                 "the timestamp column holds neither numbers nor dates, so the position in the "
                 "file decided between repeated ratings"
             )
-        return found
+            reading.pop("timestamp")
+        return None if found is None else found[rated]
 
     return Parts(
         source=text.path,
         format=NAME,
         encoding=opened.encoding,
-        users=table.encoded("user id"),
-        items=table.encoded("item id"),
+        users=users,
+        items=items,
         values=values,
         scale=scale,
         scale_found=scale_found,
-        line_of=lambda row: line_of_row(text, row),
+        line_of=line_of,
         times=times,
+        dropped=dropped,
         known_items=_titles(table) if "title" in roles else {},
         blank_lines=table.blank_lines,
         notes=notes,  # times() may add to it
+        reading=reading,
+        scale_derived=derived,
     )
+
+
+def _rated(
+    table: Table, options: DelimitedOptions
+) -> tuple[np.ndarray, np.ndarray, tuple[tuple[str, int], ...]]:
+    """(rows,) whether a row is rated, the rows that are, and how many are not, with the reason."""
+    rated = ~np.isnan(table.numbers("rating"))
+    codes = ", ".join(_code_text(code) or "a blank" for code in options.not_rated)
+    left_out = int(len(rated) - rated.sum())
+    return rated, np.flatnonzero(rated), ((f"marked as not rated ({codes})", left_out),)
+
+
+def _by_position(opened: Opened, options: DelimitedOptions) -> set[str]:
+    """The roles that neither the person nor a column's name has given."""
+    names = opened.layout.names
+    return {
+        role
+        for role in ("user", "item", "rating")
+        if getattr(options, role) is None
+        and plain_name(names[opened.roles[role]]) not in NAMES[role]
+    }
+
+
+def _doubts(
+    opened: Opened,
+    users: Encoded,
+    items: Encoded,
+    values: np.ndarray,
+    line_of: Callable[[int], int],
+) -> list[str]:
+    """Sentences on what looks odd and was believed all the same."""
+    notes = []
+    for role, column in (("user", users), ("item", items)):
+        ruined = [] if column.are_integers else doubts.ruined_ids(column.ids.tolist())
+        if ruined:
+            rows = np.isin(column.codes, np.flatnonzero(np.isin(column.ids, ruined)))
+            first = int(np.argmax(rows))
+            own = [str(column.ids[column.codes[first]]), *ruined[1:]]
+            notes.append(doubts.ruined_note(role, own, line_of(first)))
+    single = doubts.single_ratings_note(
+        users, len(values), opened.layout.names[opened.roles["user"]]
+    )
+    odd = doubts.far_off(values)
+    if single is not None:
+        notes.append(single)
+    if odd is not None:
+        same = values == odd
+        notes.append(doubts.far_off_note(odd, int(same.sum()), values[~same]))
+    return notes
 
 
 def _describe_layout(opened: Opened) -> str:
     names = opened.layout.names
     columns = ", ".join(f"{role} = {names[index]}" for role, index in opened.roles.items())
     header = "a header line" if opened.layout.header else "no header line"
-    return (
-        f"separator {opened.text.separator!r}, {header}, decimal sign {opened.text.decimal!r}; "
-        f"columns: {columns}"
-    )
+    form = NumberForm(opened.text.decimal, opened.text.thousands)
+    return f"separator {opened.text.separator!r}, {header}, {form}; columns: {columns}"
 
 
-def _scale(values: np.ndarray, options: DelimitedOptions, text: Text) -> tuple[RatingScale, str]:
+def _reading(opened: Opened, scale: RatingScale, options: DelimitedOptions) -> dict[str, object]:
+    """The options that read the file in the way that was found, whatever is found elsewhere."""
+    return {
+        "separator": opened.text.separator,
+        "header": opened.layout.header,
+        "decimal": opened.text.decimal,
+        "encoding": opened.encoding,
+        **opened.roles,
+        **({"not_rated": list(options.not_rated)} if options.not_rated else {}),
+        "low": scale.low,
+        "high": scale.high,
+        "step": "continuous" if scale.step is None else scale.step,
+    }
+
+
+def _scale(
+    values: np.ndarray, options: DelimitedOptions, text: Text, line_of: Callable[[int], int]
+) -> tuple[RatingScale, str, str]:
+    """The scale, how it was found, and what of it is only that of the values that occur."""
     if options.low is None or options.high is None:
         if options.step is None:
-            return find_scale(values)
+            scale, how = find_scale(values)
+            return scale, how, "" if scale in (STARS, HALF_STARS) else "ends and step"
         step = None if options.step == "continuous" else options.step
         scale = RatingScale(float(values.min()), float(values.max()), step)
-        how = "lowest and highest rating; step as given"
+        how, derived = "lowest and highest rating; step as given", "ends"
     else:
         if options.step is None:
             ends = np.append(np.unique(values), [options.low, options.high])
             step = find_step(np.unique(ends))
-            how = "ends as given; step found"
+            how, derived = "ends as given; step found", "step"
         else:
             step = None if options.step == "continuous" else options.step
-            how = "as given"
+            how, derived = "as given", ""
         scale = RatingScale(options.low, options.high, step)
-    check_scale(values, scale, text)
-    return scale, how
+    row = first_off_scale(values, scale)
+    if row is not None:
+        value = float(values[row])
+        count = int((values == value).sum())
+        raise DataError(
+            f"The rating is not on the scale {scale}. Correct the line, give another scale, or, if "
+            f'{value:g} (in {count:,} rows) means "not rated", say so (--not-rated {value:g}).',
+            path=text.path,
+            line=line_of(row),
+            value=f"{value:g}",
+        )
+    return scale, how, derived
 
 
 def _titles(table: Table) -> dict[str, Item]:

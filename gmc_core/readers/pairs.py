@@ -102,6 +102,7 @@ def preview(path: str | os.PathLike[str], options: DelimitedOptions | None = Non
                 header=options.header,
                 decimal=options.decimal,
                 encoding=options.encoding,
+                not_rated=options.not_rated,
             ),
             (),
             head=True,
@@ -120,5 +121,6 @@ def preview(path: str | os.PathLike[str], options: DelimitedOptions | None = Non
         rating=roles.get("rating"),
         timestamp=roles.get("timestamp"),
         title=roles.get("title"),
+        not_rated=options.not_rated,
     )
     return Preview(layout.names, layout.rows[:PREVIEW_ROWS], roles, found, problem)

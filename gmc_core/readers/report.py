@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from gmc_core.ratings import Ratings, RatingScale
@@ -31,6 +31,10 @@ class LoadReport:
     scale, scale_found : the rating scale, and how it was found.
     users, items : distinct users and items with at least one rating.
     notes : further sentences (encoding of titles, guessed columns, …).
+    reading : options that read the source in this very way, as ``ExperimentConfig.reading``
+        has them; without those that a known layout decides.
+    scale_derived : what of the scale is only that of the values that occur: "ends", "step",
+        "ends and step", or "" if nothing.
     """
 
     source: str
@@ -47,6 +51,8 @@ class LoadReport:
     users: int
     items: int
     notes: tuple[str, ...] = ()
+    reading: dict[str, Any] = field(default_factory=dict)
+    scale_derived: str = ""
 
     def __str__(self) -> str:
         lines = [
@@ -60,6 +66,8 @@ class LoadReport:
                 f"{self.duplicates:,} repeated ratings of one item by one user "
                 f"(policy: {self.duplicate_policy})"
             )
+        if self.scale_derived:
+            lines.append(scale_warning(self.scale, self.scale_derived))
         lines += [f"{count:,} rows left out: {reason}" for reason, count in self.dropped]
         if self.blank_lines:
             lines.append(f"{self.blank_lines:,} blank lines skipped")
@@ -72,6 +80,20 @@ class LoadReport:
         plain["dropped"] = [{"reason": reason, "count": count} for reason, count in self.dropped]
         plain["notes"] = list(self.notes)
         return plain
+
+
+# What of a scale may be taken from the values that occur.
+DERIVED = ("ends", "step", "ends and step")
+
+
+def scale_warning(scale: RatingScale, derived: str) -> str:
+    """What follows from a scale of which ``derived`` is that of the values that occur."""
+    divisor = f" {scale.nmae_divisor:.4g}" if scale.high > scale.low else ""
+    return (
+        f"scale {scale}: {derived} taken from the values that occur, and with that the NMAE "
+        f"divisor{divisor}; if ratings can take other values, give the scale with --scale "
+        "LOW,HIGH,STEP"
+    )
 
 
 @dataclass(frozen=True)

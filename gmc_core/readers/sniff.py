@@ -1,23 +1,20 @@
-"""The layout of a delimited text, guessed from its first rows."""
+"""Which column of a delimited text holds what: by name, by position, by what is in it."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import islice
 
 from gmc_core.errors import DataError
-from gmc_core.readers.table import WHITESPACE, Text, numbered_rows, parse_number
+from gmc_core.readers.dialect import Dialect, find_dialect, is_unnamed
+from gmc_core.readers.numbers import parse_number
+from gmc_core.readers.vocabulary import plain_name
 
-SEPARATORS = ("::", "\t", ";", "|", ",", WHITESPACE)
-SAMPLE_ROWS = 100
-SAMPLE_BYTES = 1 << 18
 # A user, an item, a rating and what else is known of it. Beyond, it is a matrix; naming each
 # column of one of the width of a catalogue would take for ever.
 MAX_COLUMNS = 1000
-MIN_AGREEMENT = 0.8  # share of rows with the same number of columns
 # Columns beyond those needed with which positions are still believed, by header.
 SPARE_COLUMNS = {False: 2, True: 1}
 EARLIEST_TIME = 1e8  # 1973 in seconds since 1970: larger than a rating or a count
@@ -36,6 +33,8 @@ _WORDS = {
         filmname""",
 }
 NAMES = {role: frozenset(words.split()) for role, words in _WORDS.items()}
+_ALL_NAMES = frozenset().union(*NAMES.values())
+_DATE = re.compile(r"\d{4}[-/]\d\d?[-/]\d\d?|\d{1,2}([-/.])\d{1,2}\1\d\d")
 
 
 @dataclass(frozen=True)
@@ -71,8 +70,8 @@ class Layout:
             raise DataError("One column is given for two purposes; give each its own.", path=path)
         if self.header:
             self._add_by_name(found)
-        free = [index for index in range(len(self.names)) if index not in found.values()]
         missing = [role for role in required if role not in found]
+        free = self._free(found, len(missing), "rating" in required)
         spare = SPARE_COLUMNS[self.header]
         if missing and len(free) > len(missing) + spare:
             # A wide matrix, say: positions would silently give nonsense.
@@ -97,6 +96,26 @@ class Layout:
                 found["timestamp"] = after
         return found
 
+    def _free(self, found: Mapping[str, int], wanted: int, ratings: bool) -> list[int]:
+        """Columns that a role may have by position: no row numbers, no empty ones."""
+        free = [
+            index
+            for index, name in enumerate(self.names)
+            if index not in found.values()
+            and not (self.header and is_unnamed(name))
+            and any(row[index].strip() for row in self.rows if len(row) > index)
+        ]
+        if self.header and ratings and len(free) > wanted and self._counts_rows(free[0]):
+            return free[1:]
+        return free
+
+    def _counts_rows(self, index: int) -> bool:
+        """Whether a column numbers the rows from 0 or 1."""
+        cells = [row[index].strip() for row in self.rows if len(row) > index]
+        return len(cells) > 2 and any(
+            cells == [str(start + row) for row in range(len(cells))] for start in (0, 1)
+        )
+
     def _column(self, role: str, column: str | int, path: str) -> int:
         if isinstance(column, int):
             if not 0 <= column < len(self.names):
@@ -118,21 +137,17 @@ class Layout:
             if role in found:
                 continue
             for index, name in enumerate(self.names):
-                usable = role != "timestamp" or self._looks_like_time(index, 0)
-                if index not in found.values() and _plain(name) in names and usable:
+                usable = role != "timestamp" or self._looks_like_time(index, -math.inf)
+                if index not in found.values() and plain_name(name) in names and usable:
                     found[role] = index
                     break
 
     def _looks_like_time(self, index: int, earliest: float = EARLIEST_TIME) -> bool:
         cells = [row[index].strip() for row in self.rows if len(row) > index and row[index].strip()]
         numbers = [parse_number(cell) for cell in cells]
-        dates = all(re.match(r"\d{4}[-/]\d\d[-/]\d\d|\d{1,2}/\d{1,2}/\d\d", c) for c in cells)
+        dates = all(_DATE.match(cell) for cell in cells)
         large = all(number is not None and number >= earliest for number in numbers)
         return bool(cells) and (dates or large)
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[^a-z]", "", name.lower())
 
 
 def sniff(
@@ -141,125 +156,32 @@ def sniff(
     separator: str | None = None,
     header: bool | None = None,
     decimal: str | None = None,
-) -> Layout:
-    """Find what is None of separator, header and decimal sign.
+) -> tuple[Dialect, Layout]:
+    """Find what is None of separator, header and decimal sign of a text with ratings.
 
     Raises
     ------
     DataError
-        If there are no rows, or no separator divides them into columns.
+        As :func:`find_dialect`, or if there are more columns than ratings have.
     """
-    sample = data[:SAMPLE_BYTES]
-    if len(data) > SAMPLE_BYTES and b"\n" in sample:
-        sample = sample[: sample.rindex(b"\n")]
-    if not sample.strip():
-        raise DataError("The file holds only blank lines; give a file with ratings.", path=path)
-    if separator is None:
-        separator, rows = _best_rows(sample, path, decimal)
-    else:
-        rows = _rows(sample, separator, path)
-    if not rows:
-        raise DataError("No row holds anything; give a file with ratings.", path=path)
-    width = max(_width(rows)[0], len(rows[0]))
+    dialect = find_dialect(
+        data, path, separator=separator, header=header, decimal=decimal, names=_ALL_NAMES
+    )
+    text = dialect.text
+    width = max(len(dialect.names), len(dialect.rows[0]) if dialect.rows else 0)
     if width > MAX_COLUMNS:
         raise DataError(
-            f"The rows have {width:,} columns (separator {separator!r}), but ratings are read as a "
-            "user, an item and a rating on each row. Give another separator, or another file.",
+            f"The rows have {width:,} columns (separator {text.separator!r}), but ratings are read "
+            "as a user, an item and a rating on each row. Give another separator, or another file.",
             path=path,
             line=1,
         )
-    width = _width(rows)[0]
-    if header is None:
-        header = _has_header(rows, separator)
-    body = rows[1:] if header else rows
-    signs = [decimal] if decimal else _decimals(separator)
-    sign = max(signs, key=lambda s: _numeric_columns(body, s, width))
-    assert sign is not None
-    names = rows[0] if header else [f"column {index + 1}" for index in range(width)]
-    if len(names) < width:  # rows longer than the header
-        names = [*names, *(f"column {index + 1}" for index in range(len(names), width))]
-    return Layout(
-        separator,
-        header,
-        sign,
+    layout = Layout(
+        text.separator,
+        text.header,
+        text.decimal,
         decimal is not None,
-        tuple(name.strip() for name in names),
-        tuple(tuple(row) for row in body),
+        dialect.names,
+        dialect.rows,
     )
-
-
-def _rows(sample: bytes, separator: str, path: str) -> list[list[str]]:
-    text = Text(sample, path, separator, quotes=b'"' in sample)
-    return [fields for _, fields in islice(numbered_rows(text), SAMPLE_ROWS)]
-
-
-def _width(rows: list[list[str]]) -> tuple[int, float]:
-    """The most frequent number of columns, and the share of rows that have it."""
-    width, count = Counter(len(row) for row in rows).most_common(1)[0]
-    return width, count / len(rows)
-
-
-def _decimals(separator: str) -> list[str]:
-    return ["."] if separator == "," else [".", ","]
-
-
-def _numeric_columns(rows: list[list[str]], decimal: str, width: int) -> int:
-    """How many columns hold numbers in (nearly) all rows."""
-    count = 0
-    for index in range(width):
-        cells = [row[index] for row in rows if len(row) > index]
-        numeric = sum(parse_number(cell, decimal) is not None for cell in cells)
-        count += bool(cells) and numeric >= MIN_AGREEMENT * len(cells)
-    return count
-
-
-def _best_rows(sample: bytes, path: str, decimal: str | None) -> tuple[str, list[list[str]]]:
-    best: tuple[tuple[bool, bool, bool, int, int], str, list[list[str]]] | None = None
-    for rank, separator in enumerate(SEPARATORS):
-        if decimal == "," and separator == ",":
-            continue
-        rows = _rows(sample, separator, path)
-        if not rows:
-            continue
-        width, agreement = _width(rows)
-        agrees = agreement >= MIN_AGREEMENT
-        # Of a few rows with one bad among them, the bad one is to be named later.
-        if width < 2 or not (agrees or (width >= 3 and agreement >= 0.5)):
-            continue
-        body = rows[1:] if len(rows) > 1 else rows  # the first row may hold names
-        signs = [decimal] if decimal else _decimals(separator)
-        numeric = max(_numeric_columns(body, sign, width) for sign in signs)
-        # Blanks stand inside of names too, where they would divide one column into two.
-        score = (agrees, width >= 3, separator != WHITESPACE, numeric, -rank)
-        if best is None or score > best[0]:
-            best = (score, separator, rows)
-    if best is None:
-        raise DataError(
-            "No separator divides the rows into the same number of columns; tried :: tab ; | , "
-            "and blanks. Give the separator, or check that this is a table with a user, an item "
-            "and a rating on each row.",
-            path=path,
-            line=1,
-            value=sample[:60].decode(errors="replace").split("\n")[0],
-        )
-    return best[1], best[2]
-
-
-def _has_header(rows: list[list[str]], separator: str) -> bool:
-    """Whether the first row holds no number while rows below it do.
-
-    A first row with a number and a bad value is data with an error, not a header.
-    """
-    if any(_number_like(cell, separator) for cell in rows[0]):
-        return False
-    body = rows[1:]
-    if not body:
-        return any(_plain(cell) in names for cell in rows[0] for names in NAMES.values())
-    return any(_number_like(cell, separator) for row in body for cell in row)
-
-
-def _number_like(cell: str, separator: str) -> bool:
-    text = cell.strip().lower().lstrip("+-")
-    return text in ("nan", "inf", "infinity") or any(
-        parse_number(cell, sign) is not None for sign in _decimals(separator)
-    )
+    return dialect, layout

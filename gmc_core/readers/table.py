@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Literal
 
@@ -24,9 +23,22 @@ import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 from pyarrow import csv as arrow_csv
 
 from gmc_core.errors import DataError
+from gmc_core.readers.numbers import parse_number
+from gmc_core.readers.quotes import WHITESPACE, settle
 from gmc_core.readers.vocabulary import Encoded, encode_texts, is_canonical_integer
 
-WHITESPACE = "whitespace"
+__all__ = [
+    "WHITESPACE",
+    "Column",
+    "Table",
+    "Text",
+    "line_of_row",
+    "numbered_rows",
+    "parse_number",
+    "read_table",
+    "settled",
+]
+
 UNIT = b"\x1f"  # ASCII "unit separator": in no known data file
 BLOCK_BYTES = 4 << 20
 
@@ -38,12 +50,14 @@ class Column:
     """A column to read: its 0-based position, what it is called in messages, its kind.
 
     Kinds: ``id`` (opaque), ``integer id``, ``number`` (finite float), ``label``
-    (any text), ``any`` (whatever it looks like, blanks allowed).
+    (any text), ``any`` (whatever it looks like, blanks allowed). codes : texts that
+    stand for no number in a column of numbers, which are read as NaN.
     """
 
     index: int
     role: str
     kind: Kind
+    codes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -51,7 +65,11 @@ class Text:
     """UTF-8 text with its layout.
 
     ``separator`` is one character, ``"::"`` or ``"whitespace"`` (runs of blanks);
-    ``header`` says whether the first line that is not blank holds names.
+    ``header`` says whether the first line that is not blank holds names, ``quotes``
+    whether quotation marks can enclose cells; see :func:`settled`. ``thousands``
+    stands between groups of digits. ``emptied`` lines were comments before.
+    ``inner_lines`` are line ends inside of cells (None: not counted yet), ``odd`` marks
+    that were taken as text, the first in line ``first_odd``.
     """
 
     data: bytes
@@ -60,6 +78,11 @@ class Text:
     header: bool = False
     decimal: str = "."
     quotes: bool = False
+    thousands: str = ""
+    emptied: int = 0
+    inner_lines: int | None = None
+    odd: int = 0
+    first_odd: int = 0
 
 
 @dataclass(frozen=True)
@@ -87,6 +110,30 @@ class Table:
         return column
 
 
+def settled(text: Text) -> Text:
+    """The same with line feeds as line ends and every quotation mark decided on.
+
+    Raises
+    ------
+    DataError
+        If a quotation mark encloses what are rows by themselves.
+    """
+    if text.inner_lines is not None:
+        return text
+    data = _without_lone_returns(text.data)
+    if not text.quotes:
+        return replace(text, data=data, inner_lines=0)
+    found = settle(data, text.separator, text.path)
+    return replace(
+        text,
+        data=found.data,
+        quotes=found.quotes,
+        inner_lines=found.inner_lines,
+        odd=found.odd,
+        first_odd=found.first_odd,
+    )
+
+
 def read_table(text: Text, columns: Sequence[Column]) -> Table:
     """Read some columns of a delimited text.
 
@@ -95,20 +142,21 @@ def read_table(text: Text, columns: Sequence[Column]) -> Table:
     DataError
         If there is no row, or a row has another number of columns, a blank id or
         a number that is not one (NaN and infinity included); the message names
-        line and value.
+        line and value. Also if rows and lines do not come out alike.
     """
+    text = settled(text)
     body, leading = _single_byte_separated(text)
     names = {column.role: f"f{column.index}" for column in columns}
     types = {
         f"f{column.index}": pa.float64()
-        if column.kind == "number"
+        if column.kind == "number" and not (text.thousands or column.codes)
         else pa.dictionary(pa.int32(), pa.string())
         for column in columns
         if column.kind != "any"
     }
     try:
         parsed = arrow_csv.read_csv(
-            pa.py_buffer(body),
+            _arrow_memory(body),
             read_options=arrow_csv.ReadOptions(
                 autogenerate_column_names=True,
                 skip_rows=1 if text.header else 0,
@@ -132,10 +180,24 @@ def read_table(text: Text, columns: Sequence[Column]) -> Table:
         raise find_problem(text, columns, str(error)) from None
     if not parsed.num_rows:
         raise _no_rows(text)
-    result = {column.role: _convert(parsed[names[column.role]], column) for column in columns}
+    blank = _blank_lines(body)
+    _check_count(text, body, blank, parsed.num_rows)
+    result = {column.role: _convert(parsed[names[column.role]], column, text) for column in columns}
     if any(value is None for value in result.values()):
         raise find_problem(text, columns, "a value is blank or not a finite number")
-    return Table(result, parsed.num_rows, leading + _blank_lines(text, body, parsed.num_rows))
+    return Table(result, parsed.num_rows, leading + blank - text.emptied)
+
+
+def _arrow_memory(data: bytes) -> pa.Buffer:
+    """A copy that belongs to Arrow alone.
+
+    Arrow's reading threads may let go of the buffer after the table is there. If it were
+    Python's, they would need the interpreter for that, and a thread that asks for it
+    while the program ends takes the whole process down (exit 134).
+    """
+    buffer = pa.allocate_buffer(len(data))
+    memoryview(buffer).cast("B")[:] = data
+    return buffer
 
 
 def _single_byte_separated(text: Text) -> tuple[bytes, int]:
@@ -143,7 +205,7 @@ def _single_byte_separated(text: Text) -> tuple[bytes, int]:
 
     Returns the bytes and the number of blank lines removed from the front.
     """
-    data = _without_lone_returns(text.data)
+    data = text.data
     if b"\n" not in data:
         data += b"\n"  # Arrow takes a single row without a line end for no row
     if data[:1] in b" \t\r\n" or b"\n " in data or b"\n\t" in data:
@@ -161,9 +223,17 @@ def _single_byte_separated(text: Text) -> tuple[bytes, int]:
         if UNIT in data:
             raise _holds_unit(text)
         # First the runs, then the ends: the other way round takes quadratic time for long runs.
-        data = re.sub(rb"[ \t]+", UNIT, data)
+        if text.quotes:
+            data = _QUOTED_OR_BLANK.sub(lambda m: m[0] if m[0][:1] == b'"' else UNIT, data)
+        else:
+            data = re.sub(rb"[ \t]+", UNIT, data)
         data = re.sub(rb"(?m)^\x1f|\x1f(?=\r?$)", b"", data)
     return data, leading
+
+
+# An enclosed cell, or a run of blanks: the blanks inside of the first are none.
+_QUOTED_OR_BLANK = re.compile(rb'(?:\A|(?<=[ \t\n]))"[^"\n]*(?:""[^"\n]*)*"|[ \t]+')
+_QUOTED_OR_WORD = re.compile(r'(?:\A|(?<=\s))"([^"]*(?:""[^"]*)*)"(?=\s|\Z)|(\S+)')
 
 
 def _without_lone_returns(data: bytes) -> bytes:
@@ -181,11 +251,25 @@ def _delimiter(separator: str) -> str:
     return UNIT.decode() if separator in ("::", WHITESPACE) else separator
 
 
-def _blank_lines(text: Text, body: bytes, rows: int) -> int:
-    if text.quotes and b'"' in body:
-        return len(re.findall(rb"(?<=\n)\r?\n", body))
+def _blank_lines(body: bytes) -> int:
+    if b"\n\n" not in body and b"\n\r\n" not in body:
+        return 0
+    return len(re.findall(rb"(?<=\n)\r?\n", body))
+
+
+def _check_count(text: Text, body: bytes, blank: int, rows: int) -> None:
+    """Rows are counted by the line ends as well: none may be lost inside of another."""
     lines = body.count(b"\n") + (not body.endswith(b"\n"))
-    return max(0, lines - rows - text.header)
+    expected = lines - blank - (text.inner_lines or 0) - text.header
+    if rows == expected:
+        return
+    if text.inner_lines and blank:  # blank lines inside of cells count as both
+        return
+    raise DataError(
+        f"{rows:,} rows were read of {expected:,} lines that hold one: quotation marks may run "
+        "over several lines. Check them, or save the file without.",
+        path=text.path,
+    )
 
 
 def _no_rows(text: Text) -> DataError:
@@ -193,16 +277,18 @@ def _no_rows(text: Text) -> DataError:
     return DataError(f"The file holds {what}; give a file with ratings.", path=text.path)
 
 
-def _convert(column: pa.ChunkedArray, wanted: Column) -> Any:
+def _convert(column: pa.ChunkedArray, wanted: Column, text: Text) -> Any:
     """The column in its final form, or None if a value is not acceptable."""
     if wanted.kind == "any":
         return column
-    if wanted.kind == "number":
+    if wanted.kind == "number" and not pa.types.is_dictionary(column.type):
         values: npt.NDArray[np.float64] = column.to_numpy()
         return values if column.null_count == 0 and bool(np.isfinite(values).all()) else None
     unified = column.unify_dictionaries()
     codes = np.concatenate([chunk.indices.to_numpy() for chunk in unified.chunks])
     texts = unified.chunk(0).dictionary.to_pylist()
+    if wanted.kind == "number":
+        return _numbers(texts, codes, wanted, text)
     if wanted.kind == "label":
         return Encoded(np.array(texts, dtype=object), codes)
     encoded = encode_texts(texts, codes)
@@ -211,18 +297,59 @@ def _convert(column: pa.ChunkedArray, wanted: Column) -> Any:
     return encoded
 
 
-def numbered_rows(text: Text) -> Iterator[tuple[int, list[str]]]:
-    """(1-based line in the file, fields) of every row that is not blank, header included."""
-    data = _without_lone_returns(text.data)
+def _numbers(
+    texts: Sequence[str], codes: npt.NDArray[np.integer], wanted: Column, text: Text
+) -> npt.NDArray[np.float64] | None:
+    """The numbers of a column of texts, NaN for a code; None if one is no number."""
+    numbers = []
+    for value in texts:
+        number = parse_number(value, text.decimal, text.thousands)
+        if is_code(value, wanted.codes, text.decimal, text.thousands):
+            number = np.nan
+        elif number is None:
+            return None
+        numbers.append(number)
+    return np.array(numbers, dtype=np.float64)[codes]
+
+
+def is_code(value: str, codes: Sequence[str], decimal: str = ".", thousands: str = "") -> bool:
+    """Whether a cell is one of the codes: by its text in any case, or as the same number."""
+    if not codes:
+        return False
+    plain = value.strip().casefold()
+    if plain in [code.strip().casefold() for code in codes]:
+        return True
+    number = parse_number(value, decimal, thousands)
+    return number is not None and number in [parse_number(code) for code in codes]
+
+
+def numbered_rows(text: Text, *, blank: bool = False) -> Iterator[tuple[int, list[str]]]:
+    """(1-based line in the file, fields) of every row that is not blank, header included.
+
+    blank : also rows of separators only.
+    """
+    text = settled(text)
+    data = text.data
     # Line by line: a large file must not become a list of all its lines.
     lines = (line.decode(errors="replace") for line in io.BytesIO(data))
-    if text.quotes and text.separator not in ("::", WHITESPACE):
+    if text.quotes and text.separator == WHITESPACE:
+        for line, row in enumerate(lines, 1):
+            if row.strip():
+                yield (
+                    line,
+                    [
+                        word or quoted.replace('""', '"')
+                        for quoted, word in _QUOTED_OR_WORD.findall(row)
+                    ],
+                )
+        return
+    if text.quotes:
         reader = csv.reader(lines, delimiter=text.separator)
         before = 0
         try:
             for fields in reader:
                 line, before = before + 1, reader.line_num
-                if any(field.strip() for field in fields):
+                if any(field.strip() for field in fields) or (blank and len(fields) > 1):
                     yield line, fields
         except csv.Error as error:
             raise DataError(
@@ -244,28 +371,12 @@ def line_of_row(text: Text, row: int) -> int:
     return line
 
 
-def parse_number(value: str, decimal: str = ".") -> float | None:
-    """A finite number, or None if the text is not one."""
-    text = value.strip()
-    if decimal != ".":
-        if "." in text:
-            return None
-        text = text.replace(decimal, ".")
-    # float() also takes "1_0", which no data file means as ten.
-    if "_" in text or not text.isascii():
-        return None
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
-
-
 def find_problem(text: Text, columns: Sequence[Column], reason: str) -> DataError:
     """The error for the first row that cannot be read (slow, used only after a failure).
 
     ``reason`` is the fast parser's own account, for the case that no row is found.
     """
+    text = settled(text)
     rows = numbered_rows(text)
     header = next(rows, (0, []))[1] if text.header else []
     head = list(islice(rows, 100))
@@ -291,8 +402,9 @@ def find_problem(text: Text, columns: Sequence[Column], reason: str) -> DataErro
                 value=text.separator.join(fields) if len(text.separator) < 3 else " ".join(fields),
             )
         for column in columns:
-            problem = _value_problem(fields[column.index], column, text.decimal)
+            problem = _value_problem(fields[column.index], column, text)
             if problem:
+                header = ["", *header] if len(header) == width - 1 else header
                 name = header[column.index : column.index + 1]
                 where = f"column {column.index + 1}" + (f" ({name[0]})" if name else "")
                 return DataError(
@@ -306,12 +418,13 @@ def find_problem(text: Text, columns: Sequence[Column], reason: str) -> DataErro
     return DataError(f"The file cannot be read as a table: {reason}.", path=text.path)
 
 
-def _value_problem(value: str, column: Column, decimal: str) -> str | None:
-    if column.kind in ("any", "label"):
+def _value_problem(value: str, column: Column, text: Text) -> str | None:
+    decimal, thousands = text.decimal, text.thousands
+    if column.kind in ("any", "label") or is_code(value, column.codes, decimal, thousands):
         return None
     if not value.strip():
         return "is blank"
-    if column.kind == "number" and parse_number(value, decimal) is None:
+    if column.kind == "number" and parse_number(value, decimal, thousands) is None:
         other = "a decimal comma" if decimal == "." else "a decimal point"
         hint = ""
         if parse_number(value, "," if decimal == "." else ".") is not None:

@@ -62,3 +62,8 @@ def encode_texts(texts: Sequence[str], codes: npt.NDArray[np.integer]) -> Encode
         values = np.array(stripped, dtype=object)
     ids, recode = np.unique(values, return_inverse=True)
     return Encoded(ids, recode.astype(np.int32)[codes])
+
+
+def plain_name(name: str) -> str:
+    """A column's name in lower case, without any other sign than letters."""
+    return re.sub(r"[^a-z]", "", name.lower())

@@ -1,46 +1,133 @@
-"""The shell command that repeats a run."""
+"""The shell command that repeats a run, on another machine and with later defaults too.
+
+Every setting is written out, also where it equals today's default. Files are named with
+their hashes, and a file of one's own with the way in which it was read.
+"""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from gmc_core.datasets import DATASETS
 from gmc_core.experiment import ExperimentConfig
 from gmc_core.filters import Filter
-from gmc_core.models import settings_for
+from gmc_core.provenance import FILES, ROLES, given_name, is_hash, option
+from gmc_core.ratings import RatingScale
+from gmc_core.settings import FitSettings
+from gmc_core.splits import default_counts
 from gmc_core.store.run import Run
 
-PROGRAM = "python -m gmc_core"
+PROGRAM = "gmc"
+RATINGS_DIGITS = 16  # of 64; a file's hash is written in full, to be compared with other tools'
 
 # Names of DelimitedOptions that say which column has which role.
 _COLUMNS = ("user", "item", "rating", "timestamp", "title")
 _SEPARATORS = {"\t": "tab", " ": "space"}
 
 
-def command(run: Run) -> str:
-    """The command, with every argument that differs from its default."""
-    arguments = arguments_of(run.config, sweep=run.sweep is not None)
+def command(run: Run, data: Mapping[str, Any] | None = None) -> str:
+    """The command, with every argument that decides a figure.
+
+    data : what is known of the data; by default the run's own. A sweep has none of its
+        own: its children have.
+    """
+    known = run.data if data is None else data
+    arguments = repeating(run.config, known, sweep=run.sweep is not None)
     if run.sweep is None:
-        return f"{PROGRAM} fit {shlex.join(arguments)}".rstrip()
+        return f"{PROGRAM} fit {shlex.join(arguments)}"
     lists = [
-        "--epsilon", _joined(run.sweep["epsilons"]),
-        "--iterations", _joined(run.sweep["iterations"]),
-        "--seeds", _joined(run.sweep["seeds"]),
-    ]  # fmt: skip
+        f"--epsilon={_joined(run.sweep['epsilons'])}",
+        f"--iterations={_joined(run.sweep['iterations'])}",
+        f"--seeds={_joined(run.sweep['seeds'])}",
+    ]
     if run.keeps_model:
         arguments.append("--keep-models")
-    return f"{PROGRAM} sweep {shlex.join(lists + arguments)}".rstrip()
+    return f"{PROGRAM} sweep {shlex.join(lists + arguments)}"
 
 
-def arguments_of(config: ExperimentConfig, *, sweep: bool = False) -> list[str]:
+def repeating(
+    config: ExperimentConfig,
+    data: Mapping[str, Any] | None,
+    *,
+    sweep: bool = False,
+    fit: bool = True,
+) -> list[str]:
+    """The arguments that repeat an experiment on these data and refuse other ones.
+
+    An uploaded file has the name that the person gave it. sweep, fit : see
+    :func:`arguments_of`.
+    """
+    config = written_out(config, data)
+    name = given_name(config.data)
+    if name != config.data and name in DATASETS:
+        name = f"./{name}"
+    return arguments_of(replace(config, data=name), sweep=sweep, fit=fit)
+
+
+def written_out(config: ExperimentConfig, data: Mapping[str, Any] | None) -> ExperimentConfig:
+    """The same with nothing left to defaults or to what would be found in the data.
+
+    data : :func:`gmc_core.experiment.describe`; None before they have been seen, and then
+        the configuration stays as it is. Of data that an older version has seen, less is
+        known, and less is written out.
+    """
+    if data is None:
+        return config
+    scale = RatingScale(*data["scale"])
+    fit = config.fit.resolved(scale, data.get("items"))
+    expected = dict(config.expected) | _hashes(config, data)
+    counts: dict[str, int] = {}
+    drawn = data.get("users_to_draw")
+    if isinstance(drawn, int) and config.protocol in ("weak", "strong"):
+        weak, strong = default_counts(drawn)
+        counts["weak_users"] = config.weak_users if config.weak_users is not None else weak
+        if config.protocol == "strong":
+            counts["strong_users"] = (
+                config.strong_users if config.strong_users is not None else strong
+            )
+    reading = config.reading if config.data in DATASETS else _found_reading(config, data)
+    return replace(config, fit=fit, expected=expected, reading=reading, **counts)  # type: ignore[arg-type]
+
+
+def _hashes(config: ExperimentConfig, data: Mapping[str, Any]) -> dict[str, str]:
+    files = data.get("files")
+    found = {
+        role: files[role]
+        for role in FILES
+        if isinstance(files, Mapping) and is_hash(files.get(role))
+    }
+    if is_hash(data.get("sha256")):
+        found["ratings"] = data["sha256"][:RATINGS_DIGITS]
+    return found
+
+
+def _found_reading(config: ExperimentConfig, data: Mapping[str, Any]) -> dict[str, Any]:
+    """How the data were read; the words of an imported run are taken only if they have sense."""
+    found = data.get("reading")
+    if not isinstance(found, Mapping):
+        return config.reading
+    plain = {
+        name: value
+        for name, value in found.items()
+        if isinstance(name, str) and isinstance(value, (str, int, float))
+    }
+    return {**config.reading, **plain}
+
+
+def arguments_of(config: ExperimentConfig, *, sweep: bool = False, fit: bool = True) -> list[str]:
     """The arguments from which the command line makes this configuration.
 
-    sweep : without those that a sweep varies.
+    What is None is left out; :func:`written_out` leaves nothing None that could be known.
+
+    sweep : without those that a sweep varies. fit : with the settings of the fit.
     """
     given: list[str] = []
 
-    def add(flag: str, value: Any, default: Any = None) -> None:
-        if value != default:
+    def add(flag: str, value: Any) -> None:
+        if value is not None:
             # One word, so that a value may begin with a minus sign.
             given.append(f"{flag}={_number(value)}")
 
@@ -50,38 +137,54 @@ def arguments_of(config: ExperimentConfig, *, sweep: bool = False) -> list[str]:
     else:
         add("--data", config.data)
         add("--protocol", config.protocol)
-        plain = Filter()
-        add("--min-user-ratings", config.filter.min_user_ratings, plain.min_user_ratings)
-        add("--min-item-ratings", config.filter.min_item_ratings, plain.min_item_ratings)
-        add("--max-items", config.filter.max_items)
+        _add_filter(add, config.filter)
         add("--weak-users", config.weak_users)
         add("--strong-users", config.strong_users)
-    model = settings_for(config.fit.model)
-    add("--model", config.fit.model, "paper")
+    for role in ROLES:
+        add(option(role), config.expected.get(role))
     if not sweep:
-        add("--seed", config.seed, 0)
-        add("--repetitions", config.repetitions, 1)
-        add("--epsilon", config.fit.epsilon)
-        add("--iterations", config.fit.iterations, model.iterations)
-    add("--noise", config.fit.noise, model.noise)
-    add("--init", config.fit.initial)
-    add("--signals", config.fit.signals, "rows")
-    if config.fit.signals == "blocks":
-        add("--block", "x".join(map(str, config.fit.block)))
-    add("--dtype", config.fit.dtype, "float64")
-    add("--prior-strength", config.fit.prior_strength)
-    if config.fit.prior_target is not None:
-        add("--prior-target", _joined(list(config.fit.prior_target)))
-    add("--relaxation", config.fit.relaxation)
-    add("--warm", config.fit.warm)
-    add("--components", config.fit.components)
-    if config.fit.learn_noise:
-        given.append("--learn-noise")
-    if not config.fit.attributes:
-        given.append("--no-attributes")
-    if config.fit.objective:
-        given.append("--objective")
-    return given + _reading(config.reading)
+        add("--seed", config.seed)
+        if config.protocol in ("weak", "strong"):
+            add("--repetitions", config.repetitions)
+    settings = _fit(config.fit, sweep=sweep) if fit else []
+    return given + settings + _reading(config.reading)
+
+
+def _add_filter(add: Any, filter: Filter) -> None:
+    add("--min-user-ratings", filter.min_user_ratings)
+    add("--min-item-ratings", filter.min_item_ratings)
+    add("--max-items", filter.max_items)
+
+
+def _fit(fit: FitSettings, *, sweep: bool) -> list[str]:
+    """The arguments of the settings of a fit."""
+    given = [f"--model={fit.model}"]
+
+    def add(flag: str, value: Any) -> None:
+        if value is not None:
+            given.append(f"{flag}={_number(value)}")
+
+    if not sweep:
+        add("--epsilon", fit.epsilon)
+        add("--iterations", fit.iterations)
+    add("--noise", fit.noise)
+    add("--init", fit.initial)
+    add("--signals", fit.signals)
+    if fit.signals == "blocks":
+        add("--block", "x".join(map(str, fit.block)))
+    add("--dtype", fit.dtype)
+    add("--prior-strength", fit.prior_strength)
+    if fit.prior_target is not None:
+        add("--prior-target", _joined(list(fit.prior_target)))
+    add("--relaxation", fit.relaxation)
+    add("--warm", fit.warm)
+    add("--components", fit.components)
+    if fit.is_exact:
+        given.append("--learn-noise" if fit.learn_noise else "--no-learn-noise")
+        given.append("--attributes" if fit.attributes else "--no-attributes")
+    if fit.model == "paper":
+        given.append("--objective" if fit.objective else "--no-objective")
+    return given
 
 
 def _reading(reading: dict[str, Any]) -> list[str]:

@@ -5,6 +5,7 @@ Each is a folder below the home, found by its name:
     comparison.json   what is compared with what; written by whoever starts it
     status.json       state, process and progress; written by whoever computes it
     cancel            there once somebody wants it stopped
+    lock              locked by the process that computes it, for as long as it does
     log.txt           what a detached process has printed
     summary.json, splits, results    see gmc_core.comparison_files
 
@@ -23,13 +24,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import psutil
+from filelock import FileLock, Timeout
 
 from gmc_core.comparison import Comparison
 from gmc_core.comparison_files import ResultFiles, Truth
@@ -37,7 +39,6 @@ from gmc_core.errors import ConfigError
 from gmc_core.experiment import ExperimentConfig
 from gmc_core.files import without_nan
 from gmc_core.ratings import RatingScale
-from gmc_core.settings import FitSettings
 from gmc_core.store.command import arguments_of
 from gmc_core.store.errors import StoreError, explained
 from gmc_core.store.identity import host, process_mark
@@ -46,6 +47,8 @@ from gmc_core.store.submitting import absolute, anywhere
 
 ACTIVE = ("starting", "running")
 LOOK_SECONDS = 0.2
+# Longer than whoever starts it holds the claim, and no more than a person waits for a no.
+_PATIENCE_SECONDS = 1.0
 _LOG_TAIL = 2000
 
 
@@ -58,6 +61,8 @@ class Plan:
         before they have been read.
     methods : for each its name, label and ``method_key``. reference : a method's name.
     splits : keys of the splits made so far, in order.
+    repeat : the arguments of ``gmc`` that repeat it elsewhere; empty before the data have
+        been read.
     """
 
     title: str
@@ -68,6 +73,7 @@ class Plan:
     reference: str
     scale: tuple[float, float, float | None] | None = None
     splits: tuple[str, ...] = ()
+    repeat: tuple[str, ...] = ()
 
     @property
     def total(self) -> int:
@@ -91,6 +97,7 @@ class Plan:
             reference=str(values["reference"]),
             scale=None if scale is None else (float(scale[0]), float(scale[1]), scale[2]),
             splits=tuple(str(key) for key in values["splits"]),
+            repeat=tuple(str(part) for part in values.get("repeat", ())),
         )
 
 
@@ -185,25 +192,46 @@ class ComparisonFolder:
             },
         )
 
-    def claim(self) -> None:
-        """Refuse if another process is computing it; forget older requests to stop.
+    @contextmanager
+    def claimed(self) -> Iterator[None]:
+        """Compute it alone: refuse if another process does; forget older requests to stop.
+
+        The claim is a lock of the system on the file ``lock``: whoever comes second is
+        refused however close behind, and it ends with its process, whatever ends that.
 
         Raises
         ------
         ConfigError
-            If one is.
+            If another process is computing it.
+        StoreError
+            If the folder cannot be written.
         """
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            stored = json.loads(self._text("status.json"))
-            if self.status().state == "running" and stored["pid"] != os.getpid():
+        with explained(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self.path / "lock", is_singleton=False)
+            try:
+                lock.acquire(timeout=_PATIENCE_SECONDS)
+            except Timeout:
                 raise ConfigError(
-                    f"This comparison is being computed by process {stored['pid']}. Wait for it, "
-                    "or cancel it on the Compare page."
-                )
-        with suppress(OSError):
-            # A request made after this process began is meant for it.
-            if self._cancel.stat().st_mtime < psutil.Process().create_time():
-                self._cancel.unlink()
+                    f"This comparison is being computed{self._by_whom()}. Wait for it, cancel it "
+                    "on the Compare page, or give another --folder."
+                ) from None
+        try:
+            with suppress(OSError):
+                # A request made after this process began is meant for it.
+                if self._cancel.stat().st_mtime < psutil.Process().create_time():
+                    self._cancel.unlink()
+            yield
+        finally:
+            lock.release()
+
+    def _by_whom(self) -> str:
+        """The process that has said that it computes it, in words."""
+        try:
+            stored = json.loads(self._text("status.json"))
+            return f" by process {int(stored['pid'])} on {stored['host']}"
+        except (OSError, ValueError, KeyError, TypeError):
+            return ""
 
     def cancel(self) -> None:
         """Ask whoever computes it to stop.
@@ -258,6 +286,19 @@ class ComparisonFolder:
             if (name, key) not in result.outcomes:
                 result.failures[name, key] = reason
         return result
+
+    def forget_results(self) -> None:
+        """Remove every result, so that the same command computes all of them again.
+
+        Raises
+        ------
+        StoreError
+            If a file cannot be removed.
+        """
+        with explained(self.path):
+            for name in ("splits", "results"):
+                if (self.path / name).is_dir():
+                    shutil.rmtree(self.path / name)
 
     def last_words(self) -> str:
         """The last line that a detached process has printed, "" if none."""
@@ -338,8 +379,8 @@ def folder_for(config: ExperimentConfig) -> ComparisonFolder:
     Methods and seeds do not count: what was computed before is found again there.
     """
     content = config.as_dict()
-    for name in ("fit", "seed", "repetitions"):
-        del content[name]
+    for name in ("fit", "seed", "repetitions", "expected"):
+        content.pop(name, None)
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
     return ComparisonFolder(comparisons_folder() / digest[:12])
 
@@ -358,7 +399,7 @@ def command_for(
     """
     return (
         "compare",
-        *arguments_of(replace(anywhere(config), fit=FitSettings()), sweep=True),
+        *arguments_of(anywhere(config), sweep=True, fit=False),
         *(() if config.protocol == "pair" else (f"--seeds={','.join(map(str, seeds))}",)),
         f"--methods={','.join(methods)}",
         f"--reference={reference}",
@@ -377,15 +418,16 @@ def start(folder: ComparisonFolder, plan: Plan) -> None:
     StoreError
         If the folder cannot be written or the process not be started.
     """
-    if folder.status().active:
-        raise ConfigError("This comparison is being computed already.")
-    folder.keep_plan(plan)
-    with suppress(OSError):
-        folder._cancel.unlink()
-    folder.keep_status(Status("starting", total=plan.total))
-    pid = _spawn(folder, plan.command)
-    # It needs longer than this to begin; from then on it speaks for itself.
-    folder.keep_status(Status("starting", total=plan.total), pid)
+    with folder.claimed():
+        if folder.status().active:  # it has been started, and has not claimed it yet
+            raise ConfigError("This comparison is being computed already.")
+        folder.keep_plan(plan)
+        with suppress(OSError):
+            folder._cancel.unlink()
+        folder.keep_status(Status("starting", total=plan.total))
+        pid = _spawn(folder, plan.command)
+        # It needs longer than this to begin; from then on it speaks for itself.
+        folder.keep_status(Status("starting", total=plan.total), pid)
 
 
 def _spawn(folder: ComparisonFolder, command: Sequence[str]) -> int:

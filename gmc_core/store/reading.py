@@ -11,6 +11,7 @@ from gmc_core.store import artifacts
 from gmc_core.store.database import Database
 from gmc_core.store.errors import StoreError, explained
 from gmc_core.store.run import Run, run_of
+from gmc_core.store.waiting import Waiting, remaining, remaining_of_sweep
 
 if TYPE_CHECKING:
     from gmc_core.model import GaussianModel
@@ -106,17 +107,33 @@ class Reading(Database):
         return found
 
     def remaining_seconds(self, id: str) -> float | None:
-        """Estimated time to the end of a run that is queued or running, None if unknown.
+        """Estimated time to the end of a run or sweep that is queued or running, None if unknown.
 
-        From its own iterations as soon as there are some, else from the estimated cost.
+        A queued one's own time, without its :meth:`waiting`.
         """
         run = self.run(id)
-        if run.kind == "sweep" or run.ended_for_good:
+        if run.ended_for_good:
             return None
-        seconds = [record.seconds for _, record in self.records(id)]
-        each = sum(seconds) / len(seconds) if seconds else (run.cost or {}).get("seconds")
-        left = run.repetitions * run.iterations - len(seconds)
-        return None if each is None else each * max(left, 0)
+        if run.kind == "sweep":
+            records = {
+                child: [record for _, record in own]
+                for child, own in self.children_records(id).items()
+            }
+            return remaining_of_sweep(self.runs(parent=id), records)
+        return remaining(run, [record for _, record in self.records(id)])
+
+    def waiting(self, id: str) -> Waiting:
+        """What a queued run waits behind: the runs that the worker takes before it."""
+        rows = self.rows(
+            "SELECT id FROM runs WHERE kind = 'run' AND (state = 'running' OR (state = 'queued' "
+            "AND number < (SELECT min(number) FROM runs WHERE kind = 'run' AND id = ? OR parent = "
+            "?))) AND id != ? AND parent IS NOT ? ORDER BY state = 'queued', number",
+            id, id, id, id,
+        )  # fmt: skip
+        ahead = tuple(self.run(row["id"]) for row in rows)
+        parts = [self.remaining_seconds(run.id) for run in ahead]
+        known = [part for part in parts if part is not None]
+        return Waiting(ahead, sum(known) if len(known) == len(parts) else None)
 
     def results(self, id: str) -> list[dict[str, Any]]:
         """The finished repetitions, as :meth:`gmc_core.experiment.Repetition.as_dict`."""

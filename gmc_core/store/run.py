@@ -9,12 +9,14 @@ from typing import Any, Literal
 
 from gmc_core.experiment import ExperimentConfig
 from gmc_core.ratings import RatingScale
+from gmc_core.store.naming import run_name
 
 State = Literal["queued", "running", "finished", "cancelled", "failed", "interrupted"]
 STATES: tuple[State, ...] = (
     "queued", "running", "finished", "cancelled", "failed", "interrupted",
 )  # fmt: skip
 ENDED: tuple[State, ...] = ("finished", "cancelled", "failed", "interrupted")
+MOST_NMAE = 1e9  # far above any; refuses NaN as well
 RESUMABLE: tuple[State, ...] = ("interrupted", "cancelled", "failed")
 
 
@@ -114,14 +116,25 @@ class Run:
 
     @property
     def title(self) -> str:
-        """The label, or a description made from the settings."""
-        if self.label:
-            return self.label
-        fit, name = self.config.fit, (self.data or {}).get("name", self.config.data)
-        if self.sweep:
-            return f"Sweep of {len(self.sweep['epsilons'])} ε on {name}"
-        epsilon = "default" if self.epsilon is None else f"{self.epsilon:.4g}"
-        return f"{name}, {self.config.protocol}, ε = {epsilon}, L = {fit.iterations}"
+        """The label, or a name made from the settings; see :mod:`gmc_core.store.naming`."""
+        return run_name(self)
+
+    @property
+    def baselines(self) -> dict[str, float]:
+        """NMAE of each baseline on the run's held-out ratings.
+
+        Empty before the end, without hold-out, and of runs of versions that kept none.
+        """
+        kept = (self.summary or {}).get("baselines")
+        if not isinstance(kept, dict):
+            return {}
+        found = {name: value.get("nmae") for name, value in kept.items() if isinstance(value, dict)}
+        return {
+            name: float(value)
+            for name, value in found.items()
+            # An imported file may hold any number, also one that no float can.
+            if isinstance(value, (int, float)) and abs(value) < MOST_NMAE
+        }
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""

@@ -172,4 +172,9 @@ class Store(Submitting):
         """The shell command that repeats this run."""
         from gmc_core.store.command import command
 
-        return command(self.run(id))
+        run = self.run(id)
+        if run.sweep is None:
+            return command(run)
+        # What is known of the data is with the fits of a sweep, not with the sweep.
+        seen = (child.data for child in self.runs(parent=id) if child.data is not None)
+        return command(run, next(seen, None))

@@ -14,6 +14,7 @@ from typing import Any
 from gmc_core.datasets import DATASETS
 from gmc_core.experiment import ExperimentConfig
 from gmc_core.ratings import RatingScale
+from gmc_core.splits import default_counts
 from gmc_core.store.reading import Reading
 from gmc_core.store.run import Run
 from gmc_core.version import package_version
@@ -33,8 +34,31 @@ class Submitting(Reading):
         again: bool = False,
         keep_model: bool = True,
         data: dict[str, Any] | None = None,
+        cost: dict[str, Any] | None = None,
     ) -> Run:
-        """Queue an experiment, or find the same one.
+        """Queue an experiment, or find the same one; see :meth:`submit_or_find`."""
+        return self.submit_or_find(
+            config,
+            label=label,
+            parent=parent,
+            again=again,
+            keep_model=keep_model,
+            data=data,
+            cost=cost,
+        )[0]
+
+    def submit_or_find(
+        self,
+        config: ExperimentConfig,
+        *,
+        label: str = "",
+        parent: str | None = None,
+        again: bool = False,
+        keep_model: bool = True,
+        data: dict[str, Any] | None = None,
+        cost: dict[str, Any] | None = None,
+    ) -> tuple[Run, bool]:
+        """Queue an experiment, or find the same one; tells whether it is new.
 
         The same one is a finished, queued or running run with the same settings on
         the same data and the same version of the model's code. Data that this store
@@ -49,6 +73,8 @@ class Submitting(Reading):
         keep_model : whether to keep the model and the pictures of all iterations.
         data : :func:`gmc_core.experiment.describe` of the data, where the caller has
             loaded them already.
+        cost : :func:`gmc_core.store.waiting.cost_with_estimate`, where the caller knows it; those
+            who wait behind this run are told from it how long.
 
         Notes
         -----
@@ -67,19 +93,19 @@ class Submitting(Reading):
             if parent is None and not again:
                 same = self._same(request, key, keep_model)
                 if same is not None:
-                    return self.run(same)
+                    return self.run(same), False
             identity = secrets.token_hex(5)
             database.execute(
                 "INSERT INTO runs (id, kind, parent, state, label, config, request, key, "
-                "data_sha256, data, keep, again, created, version) "
-                "VALUES (?, 'run', ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "data_sha256, data, keep, again, created, version, cost) "
+                "VALUES (?, 'run', ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     identity, parent, label, json.dumps(config.as_dict()), request, key,
                     data and data["sha256"], data and json.dumps(data), int(keep_model),
-                    int(again), time.time(), package_version(),
+                    int(again), time.time(), package_version(), cost and json.dumps(cost),
                 ),
             )  # fmt: skip
-            return self.run(identity)
+            return self.run(identity), True
 
     def submit_sweep(
         self,
@@ -90,8 +116,12 @@ class Submitting(Reading):
         label: str = "",
         again: bool = False,
         keep_models: bool = False,
-    ) -> Run:
-        """Queue a parent and its children; see :func:`gmc_core.sweeps.submit_sweep`."""
+        cost: dict[str, Any] | None = None,
+    ) -> tuple[Run, bool]:
+        """Queue a parent and its children, or find the same; tells whether it is new.
+
+        See :func:`gmc_core.sweeps.submit_or_find_sweep`.
+        """
         base = anywhere(base)
         request = _hash(
             {"sweep": sweep, "base": base.as_dict(), "source": source_of(base), "keep": keep_models}
@@ -100,7 +130,7 @@ class Submitting(Reading):
             if not again:
                 for run in self._runs("request = ? AND kind = 'sweep'", request):
                     if run.state in ("finished", "running", "queued"):
-                        return run
+                        return run, False
             identity = secrets.token_hex(5)
             database.execute(
                 "INSERT INTO runs (id, kind, state, label, config, sweep, request, keep, created, "
@@ -111,8 +141,8 @@ class Submitting(Reading):
                 ),
             )  # fmt: skip
             for child in children:
-                self.submit(child, parent=identity, again=again, keep_model=keep_models)
-            return self.run(identity)
+                self.submit(child, parent=identity, again=again, keep_model=keep_models, cost=cost)
+            return self.run(identity), True
 
     def _same(self, request: str, key: str | None, keep_model: bool) -> str | None:
         found = self.rows(
@@ -157,6 +187,7 @@ def absolute(name: str | None) -> str | None:
 
 def request_of(config: ExperimentConfig) -> str:
     """Hash of what was asked for, before anyone has seen the data."""
+    config = replace(config, expected={})
     return _hash({"config": config.as_dict(), "source": source_of(config)})
 
 
@@ -190,7 +221,17 @@ def key_of(config: ExperimentConfig, data: dict[str, Any] | None) -> str | None:
     if data is None or ("side_sha256" not in data and config.fit.model != "paper"):
         return None
     fit = config.fit.resolved(RatingScale(*data["scale"]), data.get("items"))
-    return replace(config, fit=fit).key(data["sha256"], data.get("side_sha256", ""))
+    config = replace(config, fit=fit, **_usual_counts(config, data))
+    return config.key(data["sha256"], data.get("side_sha256", ""))
+
+
+def _usual_counts(config: ExperimentConfig, data: dict[str, Any]) -> dict[str, Any]:
+    """None for numbers of users that are written out and equal to what None stands for."""
+    if not isinstance(data.get("users_to_draw"), int):
+        return {}
+    weak, strong = default_counts(data["users_to_draw"])
+    usual = {"weak_users": weak, "strong_users": strong}
+    return {name: None for name, count in usual.items() if getattr(config, name) == count}
 
 
 def _hash(values: dict[str, Any]) -> str:

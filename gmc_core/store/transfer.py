@@ -2,13 +2,12 @@
 
 json : the run with its records, in the layout of ``fit --json`` plus ``run``.
 csv : one line per record (of a sweep: per ε, L and seed).
-html : the report. model : the saved model. zip : everything, to be imported again.
+html : the report. model : the saved model. zip : everything, to be imported again, and what
+a person needs to repeat the run, without the data.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import os
@@ -34,10 +33,10 @@ from gmc_core.ratings import RatingScale
 from gmc_core.readers import DelimitedOptions
 from gmc_core.store import artifacts
 from gmc_core.store.errors import StoreError, explained
+from gmc_core.store.export_parts import csv_of, repeating_files
 from gmc_core.store.places import disk_bytes, write_atomically
 from gmc_core.store.run import STATES, Run
 from gmc_core.store.store import Store
-from gmc_core.table_files import safe_text
 
 FORMATS = ("json", "csv", "html", "zip", "model")
 VERSION = 1
@@ -78,8 +77,8 @@ def export(store: Store, id: str, path: Path, format: str | None = None) -> Path
         model = store.model_path(id)
         if model is None:
             raise StoreError(f"Run {id} has no model; run it again, keeping its model.")
-        with explained(path.parent):
-            shutil.copyfile(model, path)
+        with explained(path.parent), model.open("rb") as kept:
+            write_atomically(path, lambda file: shutil.copyfileobj(kept, file))
         return path
     elif format == "zip":
         write_atomically(path, lambda file: _write_zip(store, run, file))
@@ -99,6 +98,7 @@ def content_of(store: Store, run: Run) -> dict[str, Any]:
     started = len(results)
     return {
         "export_version": VERSION,
+        "name": run.title,
         "run": run.as_dict(),
         "config": run.config.as_dict(),
         "data": run.data,
@@ -114,33 +114,12 @@ def content_of(store: Store, run: Run) -> dict[str, Any]:
     }
 
 
-def csv_of(store: Store, run: Run) -> str:
-    """One line per record. No cell can be taken for a formula by a spreadsheet."""
-    if run.sweep is not None:
-        from gmc_core.sweeps import sweep_results
-
-        rows: list[dict[Any, Any]] = sweep_results(store, run.id).to_dict("records")
-    else:
-        rows = [
-            {"repetition": r, "seed": run.seeds[r], **record.as_dict()}
-            for r, record in store.records(run.id)
-        ]
-        rows = [{"run": run.id, "label": run.label, **row} for row in rows]
-    output = io.StringIO()
-    if rows:
-        writer = csv.DictWriter(output, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(
-            {name: safe_text(v) if isinstance(v, str) else v for name, v in row.items()}
-            for row in rows
-        )
-    return output.getvalue()
-
-
 def _write_zip(store: Store, run: Run, file: BinaryIO) -> None:
     # Python's JSON keeps NaN, so that an imported run equals the exported one.
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr("run.json", json.dumps(content_of(store, run)))
+        for name, content in repeating_files(store, run).items():
+            archive.writestr(name, content)
         for one in (run, *store.runs(parent=run.id)):
             folder = store.folder(one.id)
             for path in sorted(folder.iterdir()) if folder.is_dir() else ():

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from gmc_core.cost import gemm_rate
+from gmc_core.compiling import compile_for
 from gmc_core.errors import GmcError, ModelFileError
+from gmc_core.estimates import estimate_of_fit
 from gmc_core.experiment import (
     ExperimentConfig,
     Prepared,
@@ -30,6 +31,7 @@ from gmc_core.store.places import remove_parts, write_atomically
 from gmc_core.store.queue import Claim, Lost
 from gmc_core.store.run import State
 from gmc_core.store.submitting import source_of
+from gmc_core.store.waiting import cost_with_estimate
 from gmc_core.worker.heart import Heart
 
 log = logging.getLogger(__name__)
@@ -172,6 +174,7 @@ class Computation:
                     unseen=held_out.unseen,
                     scores=None,
                     notes=tuple(result["notes"]),
+                    baselines=result.get("baselines", {}),
                 )
             )
 
@@ -193,7 +196,10 @@ class Computation:
                 log.warning("Run %s begins anew: %s", self.claim.run.id, error)
             start = None  # or it would keep the old Σ alive
         self.fit = fit = fit or Fit(split, self.config.fit, team=self.team)
-        self._patiently(lambda: self.claim.start_at(index, self.records, _cost(fit)))
+        cost = cost_with_estimate(fit.cost.as_dict(), estimate_of_fit(fit, len(self.config.seeds)))
+        self._patiently(lambda: self.claim.start_at(index, self.records, cost))
+        if fit.settings.iterations:
+            compile_for(fit.settings)  # not inside the first iteration
         # Its own team: the picture of a finished iteration is not to be cancelled.
         self.painter = Painter(picture_orders(fit.model()), team=Team(self.team.size))
         saved = time.monotonic()
@@ -216,15 +222,15 @@ class Computation:
 
     def _paint(self) -> None:
         assert self.fit is not None and self.painter is not None
-        state = self.fit.state
-        path = artifacts.picture_path(self.claim.folder, self.repetition, state.iteration)
+        iteration = self.fit.iteration
+        path = artifacts.picture_path(self.claim.folder, self.repetition, iteration)
         if path.exists():
             return
-        picture = self.painter.paint(state.gaussian)
+        picture = self.fit.look(self.painter.paint)
         try:
             write_atomically(path, picture.save, durable=False)
         except StoreError as error:
-            log.warning("No picture of iteration %d: %s", state.iteration, error)
+            log.warning("No picture of iteration %d: %s", iteration, error)
 
     def _checkpoint(self) -> None:
         assert self.fit is not None
@@ -290,8 +296,3 @@ class Computation:
                     raise
                 log.warning("Run %s waits: %s", self.claim.run.id, error)
                 time.sleep(_RETRY_SECONDS)
-
-
-def _cost(fit: Fit) -> dict[str, object]:
-    rate = gemm_rate(fit.settings.dtype)
-    return {**fit.cost.as_dict(), "seconds": fit.cost.seconds(rate)}

@@ -100,7 +100,7 @@ def test_export(story, page):
     open_page(page, story["run"])
     page.get_by_text("Repeat and export").click()
     settle(page)
-    expect(page.get_by_text("python -m gmc_core fit")).to_have_count(1)
+    expect(page.get_by_text("gmc fit")).to_have_count(1)
     with download(page, "Records (CSV)").open(newline="") as file:
         assert len(list(csv.DictReader(file))) == ITERATIONS
     content = json.loads(download(page, "All figures (JSON)").read_text())

@@ -47,6 +47,7 @@ def page_header(title: str, lead: str, formula: str | None = None) -> None:
     _enter_through_app()
     st.html(_STYLE)
     history.install()
+    history.restore()
     st.title(title, anchor=False)
     st.markdown(lead)
     if formula:

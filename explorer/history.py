@@ -13,6 +13,7 @@ belongs to the entry that one is at.
 from __future__ import annotations
 
 import json
+from urllib.parse import parse_qs
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
@@ -25,6 +26,7 @@ STEPS = (
 )
 # Buttons that lead to another page; what they write belongs to that page's address.
 LEAVING = ("leave_to_fit",)
+_AGAIN, _ONCE_MORE = "explorer.returned.again", "explorer.returned.once_more"
 
 _SCRIPT = """<script>
 (() => {
@@ -59,19 +61,14 @@ _SCRIPT = """<script>
             && leads(event.target)
     }
     for (const kind of ['pointerdown', 'keydown', 'click']) addEventListener(kind, act, true)
-    // What the first visit of a page wrote before this script was there becomes one entry.
-    const unmarked = () => history.state !== null && !history.state.gmc
-    let mended = unmarked() ? location.href : null
+    // What a first visit wrote before this script was there made entries of the same picture,
+    // which have no mark. Going to them at once would disturb the page that is being drawn; so
+    // they stay, and the way back skips them.
+    replace({...history.state, gmc: true}, '', location.href)
     addEventListener('popstate', event => {
-        if (mended !== null) {
-            event.stopImmediatePropagation()
-            if (unmarked()) return history.back()
-            replace({gmc: true}, '', mended)
-            mended = null
-        }
         acted = leaving = false
+        if (!event.state?.gmc) history.back()
     }, true)
-    if (mended !== null) history.back()
 })()
 </script>"""
 
@@ -82,6 +79,28 @@ def install() -> None:
     st.html(script, unsafe_allow_javascript=True)
 
 
+def restore() -> None:
+    """After Back and Forward, give a page the whole of its address; in a page's header.
+
+    Streamlit takes from the address what names a control of the page that is being left, though
+    this page has one of the same name, as Fit and Sensitivity have. The page then starts again.
+    """
+    st.session_state[_ONCE_MORE] = st.session_state.pop(_AGAIN, False)
+    context = get_script_run_ctx(suppress_warning=True)
+    if context is None or not context.is_history_navigation:
+        return
+    whole = parse_qs(context.query_string, keep_blank_values=True)
+    lost = {name: values for name, values in whole.items() if name not in st.query_params}
+    if lost:
+        for name, values in lost.items():
+            st.query_params[name] = values
+        st.session_state[_AGAIN] = True
+        st.rerun()
+
+
 def returned() -> bool:
     """Whether Back or Forward of the browser led here, in this run of the page."""
-    return bool(getattr(get_script_run_ctx(suppress_warning=True), "is_history_navigation", False))
+    context = get_script_run_ctx(suppress_warning=True)
+    if context is None or context.fragment_ids_this_run:
+        return False
+    return context.is_history_navigation or bool(st.session_state.get(_ONCE_MORE))

@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 from explorer.theme import error_bars, palette, style
 from explorer.units import signed
 from gmc_core.comparison import Difference, Row
+from gmc_core.metrics import PairedDifference
 
 Metric = Literal["nmae", "rmse"]
 METRIC_LABELS: dict[Metric, str] = {"nmae": "NMAE", "rmse": "RMSE"}
@@ -91,7 +92,7 @@ def differences_figure(
     return figure
 
 
-def _signs(value: Difference) -> tuple[str, str, str]:
+def _signs(value: PairedDifference) -> tuple[str, str, str]:
     """Middle and ends, as a pointer's label shows them."""
     return signed(value.mean, 4), signed(value.low, 4), signed(value.high, 4)
 

@@ -9,34 +9,23 @@ from typing import Any
 import pytest
 from computed_runs import computed, small
 from playwright.sync_api import expect
-from stored_runs import stored
 
 from explorer.screenshots import open_page, settle
 from gmc_core.store import Store
 
-HEADING = {
-    "Covariance": "Covariance",
-    "Recommend": "Recommend",
-    "Sensitivity": "Sensitivity",
-    "Compare": "Compare",
-    "Claims": "Claims",
-    "Runs": "Runs",
-    "Results": "Results",
-    "Learn": "Learn",
-    "Data": "Data",
-    "Fit": "Fit",
-}
+# In the order of the menu's links that the walk follows; each is its page's heading too.
+PAGES = ("Fit", "Sensitivity", "Compare", "Claims", "Runs", "Results", "Learn")
+RATED = "rated=318:5,296:4.5"
 Seen = Callable[[Any], None]
 
 
 @pytest.fixture(scope="module")
-def runs(app):
-    """Two fitted runs of the same titles in the store of the running dashboard."""
+def run(app):
+    """A fitted run, not the newest, in the store of the running dashboard."""
     with Store(app.home) as store:
-        one = computed(store, small(items=60, iterations=2), "first run").id
-        other = computed(store, small(items=60, iterations=1), "second run").id
-        stored(store, "cancelled", small(items=60, iterations=5), done=2, label="stopped run")
-    return one, other
+        first = computed(store, small(items=60, iterations=2), "first run").id
+        computed(store, small(items=60, iterations=1), "other run")
+    return first
 
 
 def heading(name: str) -> Seen:
@@ -46,20 +35,16 @@ def heading(name: str) -> Seen:
     return seen
 
 
-def model(run: str, label: str, name: str) -> Seen:
-    """A page that looks into the run."""
+def of_run(run: str, name: str, label: str = "first run") -> Seen:
+    """A page that looks into the run, and says so in its address."""
 
     def seen(page: Any) -> None:
         heading(name)(page)
         box = page.get_by_role("combobox", name="Model of the run")
-        expect(box).to_have_value(pattern(label))
+        expect(box).to_have_value(re.compile(f"^{label}"))
         page.wait_for_url(f"**run={run}*")
 
     return seen
-
-
-def pattern(label: str) -> Any:
-    return re.compile(f"^{label}")
 
 
 def chosen(option: str, then: Seen) -> Seen:
@@ -67,12 +52,9 @@ def chosen(option: str, then: Seen) -> Seen:
 
     def seen(page: Any) -> None:
         then(page)
-        radio = page.get_by_role("radio", name=option, exact=True)
-        tab = page.get_by_role("tab", name=option, exact=True)
-        place = radio.or_(tab).first
-        expect(place).to_be_visible()
-        state = "aria-checked" if radio.count() else "aria-selected"
-        expect(place).to_have_attribute(state, "true")
+        radio = page.get_by_role("radio", name=option, exact=True, checked=True)
+        tab = page.get_by_role("tab", name=option, exact=True, selected=True)
+        expect(radio.or_(tab).first).to_be_visible()
 
     return seen
 
@@ -95,41 +77,84 @@ def both_ways(page: Any, steps: list[Seen]) -> None:
     for seen in steps[-2::-1]:
         page.go_back()
         seen(page)
-        settle(page)
     for seen in steps[1:]:
         page.go_forward()
         seen(page)
-        settle(page)
 
 
-def test_the_menu_and_the_views_are_one_step_each(app, page, runs):
-    first, _ = runs
-    open_page(page, f"{app.url}/covariance?run={first}")
-    covariance = model(first, "first run", "Covariance")
-    recommend = model(first, "first run", "Recommend")
+def test_every_page_of_the_menu_is_one_step(app, page, run):
+    open_page(page, f"{app.url}/covariance?run={run}")
+    for name in ("Recommend", "Data", *PAGES):
+        menu(page, name)
+    both_ways(
+        page,
+        [
+            of_run(run, "Covariance"),
+            of_run(run, "Recommend"),
+            *[heading(name) for name in ("Data", *PAGES)],
+        ],
+    )
+    menu(page, "Covariance")
+    of_run(run, "Covariance")(page)
+
+
+def test_a_view_that_a_visitor_turns_to_is_one_step(app, page, run):
+    open_page(page, f"{app.url}/covariance?run={run}")
     pick(page, "Neighbours")
     pick(page, "Taste axes")
-    menu(page, "Recommend")
-    pick(page, "A user of the data")
     menu(page, "Data")
     pick(page, "Reading report")
-    menu(page, "Fit")
-    for name in ("Sensitivity", "Compare", "Claims", "Runs", "Results", "Learn"):
+    covariance = of_run(run, "Covariance")
+    both_ways(
+        page,
+        [
+            chosen("Overview", covariance),
+            chosen("Neighbours", covariance),
+            chosen("Taste axes", covariance),
+            chosen("Charts", heading("Data")),
+            chosen("Reading report", heading("Data")),
+        ],
+    )
+
+
+def test_ratings_in_the_address_do_not_hold_a_visitor(app, page, run):
+    open_page(page, f"{app.url}/recommend?run={run}&{RATED}")
+    recommend = of_run(run, "Recommend")
+    page.get_by_text("from 2 ratings").first.wait_for()
+    for name in ("Covariance", "Sensitivity", "Recommend"):
         menu(page, name)
-    pick(page, "3 Many movies")
-    menu(page, "Covariance")
-    steps = [
-        chosen("Overview", covariance),
-        chosen("Neighbours", covariance),
-        chosen("Taste axes", covariance),
-        chosen("Yourself", recommend),
-        chosen("A user of the data", recommend),
-        chosen("Charts", heading("Data")),
-        chosen("Reading report", heading("Data")),
-        heading("Fit"),
-        *[heading(name) for name in ("Sensitivity", "Compare", "Claims", "Runs", "Results")],
-        chosen("1 Two movies", heading("Learn")),
-        chosen("3 Many movies", heading("Learn")),
-        chosen("Taste axes", covariance),  # as it was left
-    ]
-    both_ways(page, steps)
+    page.get_by_text("from 2 ratings").first.wait_for()
+    both_ways(page, [recommend, of_run(run, "Covariance"), heading("Sensitivity"), recommend])
+    page.get_by_text("from 2 ratings").first.wait_for()
+
+
+def test_a_link_is_one_step_and_a_reload_keeps_selection_and_way_back(app, page, run):
+    elsewhere = f"{app.url}/_stcore/health"
+    page.goto(elsewhere)
+    open_page(page, f"{app.url}/covariance?run={run}&view=Neighbours")  # takes its title in
+    menu(page, "Recommend")
+    page.reload()
+    of_run(run, "Recommend")(page)
+    settle(page)
+    page.go_back()
+    chosen("Neighbours", of_run(run, "Covariance"))(page)
+    settle(page)
+    page.go_back()
+    page.wait_for_url(elsewhere)
+
+
+def test_back_from_a_started_run_leads_to_its_settings(app, page, run):
+    open_page(page, f"{app.url}/fit?max_items=60&iterations=2&noise=0.5&run=new")
+    noise = page.get_by_role("spinbutton", name="Noise variance σ²")
+    expect(noise).to_have_value("0.50")
+    page.get_by_role("button", name="Start the fit").click()
+    page.wait_for_url(re.compile("run=(?!new)"))
+    settle(page)
+    page.go_back()
+    expect(noise).to_have_value("0.50")
+    settle(page)
+    menu(page, "Sensitivity")  # has a control of the same name
+    page.go_back()
+    heading("Fit")(page)
+    expect(noise).to_have_value("0.50")
+    page.wait_for_url("**noise=0.5*")

@@ -54,13 +54,13 @@ def choose_run(purpose: str, notes: DeltaGenerator) -> Run | None:
         return None
     ready = [run for run in runs if context.store().model_path(run.id) is not None]
     default = selected if selected in by_id else (ready or runs)[0].id
-    key = "chosen_run"
-    # The selection may have changed elsewhere since this box was last drawn.
-    if st.session_state.get(key) != default:
-        st.session_state[key] = default
+    # A box of its own for each selection: it may have changed elsewhere since the last was drawn,
+    # and a box that is new on a page would begin with the newest run whatever is selected.
+    key = f"chosen_run_{default}"
     chosen = st.selectbox(
         "Model of the run",
         list(by_id),
+        index=list(by_id).index(default),
         format_func=lambda id: f"{names[id]}{_facts(by_id[id])}",
         key=key,
         on_change=lambda: context.select_run(st.session_state[key]),

@@ -14,7 +14,7 @@ from explorer.components import chart, download, escape, guard
 from explorer.figures import claims as figures
 from explorer.run_actions import start_worker
 from explorer.theme import is_dark
-from explorer.units import whole_duration
+from explorer.units import minus, whole_duration
 from gmc_core.claims import CLAIMS, Claim, Subject, Verdict, check, judge
 from gmc_core.claims.check import Progress
 from gmc_core.claims.report import (
@@ -170,6 +170,7 @@ def _body(subject: Subject, drawn: tuple[Any, ...]) -> None:
             figures.intervals_figure(verdicts, dark=is_dark(), revision=subject.data["sha256"]),
             figures.describe_intervals(verdicts),
             key="claims_chart",
+            waits="Waiting for the first verdict",
         )
     st.subheader("One by one", anchor=False)
     st.caption(RULES)
@@ -234,14 +235,14 @@ def _table(verdicts: dict[str, Verdict]) -> None:
 
 def _claim(claim: Claim, verdict: Verdict) -> None:
     colour, icon = BADGES[verdict.verdict]
-    figure = f" {escape(verdict.figure)}" if verdict.figure else ""
-    interval = f" {escape(verdict.interval)}" if verdict.interval else ""
+    figure = f" {escape(minus(verdict.figure))}" if verdict.figure else ""
+    interval = f" {escape(minus(verdict.interval))}" if verdict.interval else ""
     label = f"{escape(claim.title)} :{colour}-badge[{verdict.verdict}]{figure}{interval}"
     with st.expander(label, icon=icon, key=f"claim_{claim.name}"):
         st.markdown(
             f"**The paper** ({escape(claim.place)}): {escape(claim.statement)}  \n"
             f"**Measured**: {escape(claim.measure)}  \n"
-            f"**Found**: {escape(verdict.sentence)}"
+            f"**Found**: {escape(minus(verdict.sentence))}"
         )
         if verdict.lines:
             st.table(

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from explorer.components import escape
+from explorer.units import signed
 from gmc_core.comparison import Difference, Row
 
 COLUMNS = (
@@ -31,7 +32,9 @@ def shown(rows: Sequence[Row], metric: str) -> pd.DataFrame:
     frame = as_frame(rows)
     for name, part in (("over_ratings", metric), ("over_splits", f"{metric}_splits")):
         ends = zip(frame[f"{part}_low"], frame[f"{part}_high"], strict=True)
-        frame[name] = [None if pd.isna(low) else f"{low:+.4f} … {high:+.4f}" for low, high in ends]
+        frame[name] = [
+            None if pd.isna(low) else f"{signed(low, 4)} … {signed(high, 4)}" for low, high in ends
+        ]
     error = ["nmae", "nmae_se"] if metric == "nmae" else ["rmse"]
     difference = [f"{metric}_difference", "over_ratings", "over_splits"]
     cost = ["seconds", "cpu_seconds", "megabytes", "splits", "test_ratings"]
@@ -97,10 +100,10 @@ def verdict(rows: Sequence[Row], reference: str, *, complete: bool = True) -> st
     ratings, splits = best.nmae.ratings, best.nmae.splits
     text += (
         f" It is {abs(ratings.mean):.4f} {'below' if ratings.mean < 0 else 'above'} the reference "
-        f"(95 %: {ratings.low:+.4f} to {ratings.high:+.4f} over held-out ratings"
+        f"(95 %: {signed(ratings.low, 4)} to {signed(ratings.high, 4)} over held-out ratings"
     )
     if splits is not None:
-        text += f", {splits.low:+.4f} to {splits.high:+.4f} over splits"
+        text += f", {signed(splits.low, 4)} to {signed(splits.high, 4)} over splits"
     text += ")."
     if not ratings.resolved:
         return text + " These ratings do not tell the two apart."

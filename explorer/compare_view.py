@@ -173,6 +173,7 @@ def _body(
                 figures.differences_figure(rows, label, metric, **options),
                 figures.describe_differences(rows, label, metric),
                 key="differences_chart",
+                waits="Waiting for the first result",
             )
         else:
             st.markdown("A difference needs two methods on one split, the reference among them.")
@@ -182,6 +183,7 @@ def _body(
             figures.cost_figure(rows, metric, cpu=cpu, **options),
             figures.describe_cost(rows, metric, cpu=cpu),
             key="cost_chart",
+            waits="Waiting for the first result",
         )
     _table(rows, metric)
     for row in rows:

@@ -16,7 +16,10 @@ from typing import Any
 import plotly.graph_objects as go
 import streamlit as st
 
+from explorer import history
 from explorer.places import home_folder
+from explorer.theme import waiting
+from explorer.units import minus
 from gmc_core.errors import GmcError
 from gmc_core.store.errors import explain
 
@@ -32,8 +35,10 @@ _CHART_CONFIG = {
 
 
 # A link's padding is for its background; its text stands in line with the text around it.
+# Without a pointer that hovers, a chart's toolbar would stand over its legend for good.
 _STYLE = """<style>
 [data-testid="stMain"] [data-testid="stPageLink-NavLink"] { position: relative; left: -0.5rem }
+@media (hover: none) { .js-plotly-plot .modebar-container { display: none !important } }
 </style>"""
 
 
@@ -41,6 +46,8 @@ def page_header(title: str, lead: str, formula: str | None = None) -> None:
     """A page's title and its one-sentence purpose, with the formula it is about."""
     _enter_through_app()
     st.html(_STYLE)
+    history.install()
+    history.restore()
     st.title(title, anchor=False)
     st.markdown(lead)
     if formula:
@@ -193,7 +200,13 @@ def escape(text: str) -> str:
 
 
 def chart(
-    fig: go.Figure, alt: str, *, key: str, config: dict[str, Any] | None = None, **options: Any
+    fig: go.Figure,
+    alt: str,
+    *,
+    key: str,
+    waits: str = "Nothing to draw yet",
+    config: dict[str, Any] | None = None,
+    **options: Any,
 ) -> Any:
     """Draw a figure with its text twin.
 
@@ -201,11 +214,17 @@ def chart(
     ----------
     alt : what the chart shows, with its numbers, for those who cannot see it.
     key : stable over reruns, so that the chart keeps its place and zoom.
+    waits : what a figure without data says instead of empty axes.
     options : of ``st.plotly_chart``.
     """
     # theme=None: `style` has set every colour already, for the theme in use.
     return st.plotly_chart(
-        fig, key=key, alt=alt, theme=None, config={**_CHART_CONFIG, **(config or {})}, **options
+        waiting(fig, waits),
+        key=key,
+        alt=minus(alt),
+        theme=None,
+        config={**_CHART_CONFIG, **(config or {})},
+        **options,
     )
 
 

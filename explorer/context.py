@@ -5,7 +5,8 @@
     table, report = context.filtered()    # the ratings that a fit would see
 
 A value in the URL wins over the session's, so a link reproduces a view; a value equal
-to its default is left out of the URL. Caches are keyed on what the data come from and
+to its default is left out of the URL. After Back and Forward of the browser the URL is
+all there is: what it does not name has its default. Caches are keyed on what the data come from and
 on frozen settings, never on ratings.
 """
 
@@ -18,7 +19,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from explorer import sources
+from explorer import history, sources
 from explorer.overview import titles_table
 from explorer.places import home_folder
 from gmc_core.experiment import PROTOCOLS, ExperimentConfig, Prepared, make_split
@@ -98,7 +99,8 @@ def current() -> Selection:
 
     Also writes the selection into the URL, so every page that asks is shareable.
     """
-    chosen: Selection = st.session_state.get(_STATE, Selection())
+    kept: Selection = st.session_state.get(_STATE, Selection())
+    chosen = Selection() if history.returned() else kept
     for name, parse in _PARSERS.items():
         if name in st.query_params:
             try:

@@ -120,7 +120,7 @@ def _film(id: str, kind: str, order: str, going: bool) -> None:
     repetition = index[-1][0]
     iterations = _iterations(id)
     last = iterations[-1]
-    shown = st.session_state.get(SHOWN)
+    shown = None if link_state.unset(SHOWN) else st.session_state[SHOWN]
     if shown is None and (asked := link_state.recall("iteration", id)).isdecimal():
         shown = int(asked)
     if shown not in iterations or shown == st.session_state.get(f"{LATEST}_{id}"):

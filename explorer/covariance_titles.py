@@ -103,7 +103,7 @@ def _choose(
     if most <= 2:
         return tuple(popular)
     state, default = f"titles_count_{most}", min(DEFAULT_SHOWN, most)
-    if state not in st.session_state:
+    if link_state.unset(state):
         asked = link_state.recall("n")
         st.session_state[state] = min(max(int(asked), 2), most) if asked.isdecimal() else default
     count = row.slider(
@@ -123,7 +123,7 @@ def _search_box(
     key: covariance_data.ModelKey, model: GaussianModel, popular: list[int], titles: list[str]
 ) -> list[int]:
     state = f"titles_search_{run_part(key)}"
-    if state not in st.session_state:
+    if link_state.unset(state):
         ids = [part for part in link_state.recall("titles").split(",") if part]
         found = [int(item) for item in model.items.find(ids) if item >= 0]
         st.session_state[state] = list(dict.fromkeys(found))[: figures.MAX_SHOWN] or popular[:10]
@@ -149,7 +149,7 @@ def _pair(
     linked = [int(m) for m in model.items.find(link_state.recall("pair").split(","))]
     linked = linked if len(linked) == 2 else placed[:2]
     for state, asked, default in zip((ROW, COLUMN), linked, placed, strict=False):
-        if st.session_state.get(state) not in placed:
+        if link_state.unset(state) or st.session_state[state] not in placed:
             st.session_state[state] = asked if asked in placed else default
     # Only a new click counts: the boxes may have been changed by hand since the last one.
     click = None if clicked is None else tuple(placed[place] for place in clicked)

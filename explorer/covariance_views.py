@@ -179,7 +179,7 @@ def title_box(
     options = covariance_data.by_popularity(key, model)
     titles = covariance_data.titles(key, model)
     state = f"{name}_box_{run_part(key)}"
-    if state not in st.session_state:
+    if link_state.unset(state):
         asked = link_state.recall(name)
         found = int(model.items.find([asked])[0]) if asked else -1
         if found < 0 and name in st.query_params:

@@ -3,13 +3,17 @@
     text = link_state.recall("iteration", run.id)   # the URL's, else the session's
     link_state.keep("iteration", "3", run.id)       # in both; "" takes it away
     link_state.hide("iteration")                    # another view: out of the URL only
+    link_state.unset("iteration_box")               # whether a widget is to follow the URL
 
-A move to another page empties the URL; what was kept comes back with the page.
+A move to another page empties the URL; what was kept comes back with the page. Back and
+Forward of the browser restore the URL of before, which then speaks alone.
 """
 
 from __future__ import annotations
 
 import streamlit as st
+
+from explorer import history
 
 
 def recall(name: str, scope: str = "") -> str:
@@ -17,7 +21,10 @@ def recall(name: str, scope: str = "") -> str:
 
     scope : what the choice belongs to, such as a run; the URL has no such part.
     """
-    return str(st.query_params.get(name, "") or st.session_state.get(_key(name, scope), ""))
+    asked = st.query_params.get(name, "")
+    if asked or history.returned():
+        return str(asked)
+    return str(st.session_state.get(_key(name, scope), ""))
 
 
 def keep(name: str, value: str, scope: str = "") -> None:
@@ -34,6 +41,14 @@ def hide(*names: str) -> None:
     for name in names:
         if name in st.query_params:
             del st.query_params[name]
+
+
+def unset(state: str) -> bool:
+    """Whether a widget's value in the session is to be taken from the URL.
+
+    state : the widget's key. It is so when the widget is new, and after Back and Forward.
+    """
+    return state not in st.session_state or history.returned()
 
 
 def _key(name: str, scope: str) -> str:

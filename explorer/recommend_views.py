@@ -95,7 +95,7 @@ def _explanation(
     if clicked is not None and clicked != st.session_state.get("explained_click"):
         st.session_state[EXPLAIN] = clicked
     st.session_state["explained_click"] = clicked
-    if EXPLAIN not in st.session_state:
+    if link_state.unset(EXPLAIN):
         st.session_state[EXPLAIN] = int(model.items.find([link_state.recall("why")])[0])
     if st.session_state[EXPLAIN] not in items:
         st.session_state[EXPLAIN] = items[0]

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from explorer import covariance_data, link_state
+from explorer import covariance_data, history, link_state
 from explorer.components import escape, fact
 from explorer.one_user import (
     Floats,
@@ -34,9 +34,13 @@ def own_ratings(run: Run, model: GaussianModel) -> str:
     key = covariance_data.key_of(run.id)
     # A run that goes on, and another run on the same items, have the same ratings.
     name = f"mine_{covariance_data.vocabulary(key, model)}"
-    if name not in st.session_state:
-        ratings, lost = from_text(model, st.query_params.get("rated", ""))
-        st.session_state[name] = dict(ratings)
+    linked = st.query_params.get("rated", "")
+    # Back to where nothing was rated yet does not throw away what was rated since.
+    back = history.returned() and linked not in ("", to_text(model, rated(name)))
+    if name not in st.session_state or back:
+        ratings, lost = from_text(model, linked)
+        clear(name)
+        listed(name).update(ratings)
         if lost:
             st.warning(
                 f"{lost} of the ratings in the address are of titles or values that this model "
@@ -169,7 +173,7 @@ def _user_box(people: People, key: str) -> int | None:
     counts = people.ratings.user_counts
     ids = people.ratings.users.ids
     low, high = int(counts.min()), int(counts.max())
-    if key not in st.session_state:
+    if link_state.unset(key):
         seen = None if "user" in st.query_params else st.session_state.get(f"{key}_seen")
         st.session_state[key] = _user_of_link(people) if seen is None else seen
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -210,6 +214,8 @@ def _user_filter(people: People, key: str, low: int, high: int) -> tuple[tuple[i
     wanted = _range_of(link_state.recall("user_ratings"), low, high)
     hidden = link_state.recall("user_hidden") == "1" and len(people.test_values) > 0
     filtered = hidden or wanted != (low, high)
+    if history.returned():
+        st.session_state[f"{key}_range"], st.session_state[f"{key}_hidden"] = wanted, hidden
     with st.expander("Filter users", icon=":material/filter_alt:", expanded=filtered):
         if high > low:
             wanted = st.slider("Number of ratings", low, high, wanted, key=f"{key}_range")
@@ -256,8 +262,14 @@ def edited_ratings(
     editor, start, last, added = (
         f"{name}_{part}" for part in (f"editor_{version}", "start", "last", "added")
     )
-    if last not in st.session_state:
-        linked = changed_by_text(model, id, base, st.query_params.get("edits", ""))
+    asked = st.query_params.get("edits", "")
+    drawn = last in st.session_state
+    if not drawn or (history.returned() and asked):
+        linked = changed_by_text(model, id, base, asked)
+        if drawn and linked != st.session_state[last]:  # the editor begins anew, from these
+            clear(added)
+            version = st.session_state[f"{name}_version"] = version + 1
+            editor = f"{name}_editor_{version}"
         st.session_state[last] = linked
         listed(added).update({m: value for m, value in linked.items() if m not in base})
     if editor not in st.session_state:

@@ -7,6 +7,7 @@ import json
 
 import pandas as pd
 
+from explorer.units import signed
 from gmc_core.reproduction import Reproduction, TableProtocol
 
 SOURCE = (
@@ -109,4 +110,4 @@ def _value(value: float | None, error: float | None, best: bool) -> str:
 
 
 def _gap(value: float | None) -> str:
-    return "" if value is None else f"{value:+.4f}".replace("-", "−")
+    return "" if value is None else signed(value, 4)

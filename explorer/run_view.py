@@ -234,6 +234,7 @@ def _charts(run: Run, curves: Curves, known: References) -> None:
             figures.nmae_figure(curves, known.lines, **options),
             figures.describe_nmae(curves, known.lines),
             key="nmae_chart",
+            waits="Waiting for the first iteration",
         )
         st.caption(_comparison_note(run, known))
     left, right = st.columns(2, gap="small")
@@ -244,6 +245,7 @@ def _charts(run: Run, curves: Curves, known: References) -> None:
                 figures.errors_figure(curves, **options),
                 figures.describe(curves, {"rmse": "RMSE", "mae": "MAE"}),
                 key="errors_chart",
+                waits="Waiting for the first iteration",
             )
     with right:
         st.markdown("**What MAP-EM climbs**")
@@ -254,6 +256,7 @@ def _charts(run: Run, curves: Curves, known: References) -> None:
                 {"log_likelihood": "log-likelihood", "map_objective": "MAP objective"},
             ),
             key="objective_chart",
+            waits="Waiting for the first iteration",
         )
     if run.config.fit.learn_noise and any(curves):
         records = next(curve for curve in curves if curve)
@@ -273,6 +276,7 @@ def _charts(run: Run, curves: Curves, known: References) -> None:
                 },
             ),
             key="change_chart",
+            waits="Waiting for the first iteration",
         )
     with right:
         st.markdown("**Seconds per iteration**")
@@ -280,6 +284,7 @@ def _charts(run: Run, curves: Curves, known: References) -> None:
             figures.seconds_figure(curves, **options),
             figures.describe(curves, {"e_seconds": "E-step", "m_seconds": "M-step"}),
             key="seconds_chart",
+            waits="Waiting for the first iteration",
         )
 
 

@@ -158,6 +158,7 @@ def _charts(sweep: Run, table: pd.DataFrame, found: Valley | None, paper: float)
             figures.epsilon_figure(table, epsilons, found, paper=paper, **options),
             figures.describe_epsilon(table),
             key="epsilon_chart",
+            waits="Waiting for the first fit",
         )
     with right:
         st.markdown("**NMAE by iteration**, a line per ε")
@@ -168,12 +169,14 @@ def _charts(sweep: Run, table: pd.DataFrame, found: Valley | None, paper: float)
             figures.iterations_figure(lines, iterations=max(steps), paper=paper, **options),
             figures.describe_iterations(lines),
             key="iterations_chart",
+            waits="Waiting for the first fit",
         )
     st.markdown("**Mean NMAE over ε and L**, the best framed")
     chart(
         figures.heat_figure(table, epsilons, steps, found, **options),
         figures.describe_epsilon(table),
         key="heat_chart",
+        waits="Waiting for the first fit",
     )
 
 

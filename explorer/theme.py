@@ -118,6 +118,26 @@ def is_dark() -> bool:
     return getattr(st.context.theme, "type", None) == "dark"
 
 
+def waiting(fig: go.Figure, text: str) -> go.Figure:
+    """Say in a figure's place what it waits for, if nothing has been drawn in it yet.
+
+    Axes without data would run from −1 to 4 and mean nothing; they go. A figure with data
+    stays as it is.
+    """
+    if any(len(trace[name]) for trace in fig.data for name in ("x", "y", "z") if _has(trace, name)):
+        return fig
+    fig.update_layout(annotations=[], shapes=[], showlegend=False)
+    fig.update_xaxes(visible=False)
+    fig.update_yaxes(visible=False)
+    place = {"xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
+    fig.add_annotation(text=text, showarrow=False, font={"size": 14}, **place)
+    return fig
+
+
+def _has(trace: Any, name: str) -> bool:
+    return name in trace and trace[name] is not None
+
+
 def style(
     fig: go.Figure,
     *,

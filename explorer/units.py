@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 # In the middle of a sentence; `.capitalize()` at its start.
 PROTOCOLS = {
     "weak": "weak generalization",
@@ -9,6 +11,19 @@ PROTOCOLS = {
     "none": "no hold-out",
     "pair": "separate training and test files",
 }
+
+
+def minus(text: str) -> str:
+    """Words and numbers to be shown, with "−" for every hyphen that is a number's sign.
+
+    Hyphens within names, ids and dates stay.
+    """
+    return re.sub(r"(?<![\w.)\]-])-(?=\.?\d)", "−", text)
+
+
+def signed(value: float, digits: int) -> str:
+    """A number with its sign: "+0.012", "−0.012"."""
+    return minus(f"{value:+.{digits}f}")
 
 
 def duration(seconds: float) -> str:

@@ -339,7 +339,7 @@ def continue_button(place: str, pending: str) -> None:
         if pending
         else None,
         icon=":material/arrow_forward:",
-        key=f"data_continue_{place}",
+        key=f"leave_to_fit_{place}",
     ):
         context.choose(run="")  # the settings, not the run that was looked at last
         st.switch_page("pages/fit.py", query_params=context.link_params())

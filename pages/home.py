@@ -87,6 +87,7 @@ def start_card() -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         if st.button(
             "Fit the sample now",
+            key="leave_to_fit",
             type="primary",
             icon=":material/play_arrow:",
             help="The paper's settings (ε = 0.3, 10 iterations) on the ratings that come with "

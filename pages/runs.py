@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from explorer import context
+from explorer import context, link_state
 from explorer.components import chart, download, empty_state, escape, guard, number_row, page_header
 from explorer.figures.runs import (
     comparison_figure,
@@ -200,6 +200,7 @@ def several(runs: Sequence[Run]) -> None:
             comparison_figure(fits, quantity, label, dark=is_dark()),
             describe_comparison(fits, quantity, label),
             key="comparison",
+            waits="Waiting for the first iteration",
         )
     whole = st.toggle(
         "Also the settings that are the same", key="all_settings", bind="query-params"
@@ -271,7 +272,7 @@ with guard():
         known = {run.id: run for run in everything}
         linked = st.query_params.get("picked", "").split(",")
         names = distinct_names(everything)
-        before = st.session_state.get("picked", linked)
+        before = linked if link_state.unset("picked") else st.session_state["picked"]
         st.session_state["picked"] = [i for i in before if i in known]
         picked = st.multiselect(
             "Picked runs (or click rows of the table)",

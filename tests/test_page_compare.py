@@ -12,6 +12,7 @@ from stored_runs import charts, opened, texts, use_folders
 
 from explorer.compare_table import as_frame, verdict
 from explorer.figures.compare import cost_figure, describe_differences, differences_figure
+from explorer.units import signed
 from gmc_core.comparators import BASELINES, ItemProximity
 from gmc_core.comparison import compare
 from gmc_core.comparison_files import method_key
@@ -169,7 +170,7 @@ def test_finished_shows_differences_and_cost():
     assert np.isnan(table["nmae_difference"].iloc[0])
     assert table["over_ratings"].isna().iloc[0]
     ends = rows[1].nmae.ratings
-    assert table["over_ratings"].iloc[1] == f"{ends.low:+.4f} … {ends.high:+.4f}"
+    assert table["over_ratings"].iloc[1] == f"{signed(ends.low, 4)} … {signed(ends.high, 4)}"
     assert "rmse" not in table
     assert not [button for button in at.button if button.key == "resume_compare"]
 

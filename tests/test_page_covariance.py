@@ -63,7 +63,8 @@ def test_a_run_that_does_not_exist_is_a_sentence(ids):
     assert not at.exception
     assert "There is no run" in at.warning[0].value
     assert "newest run is shown below" in at.warning[0].value
-    assert at.selectbox(key="chosen_run").value in ids.values()
+    box = next(box for box in at.selectbox if box.label == "Model of the run")
+    assert box.value in ids.values()
 
 
 def test_a_cancelled_run_without_a_model_is_explained(empty):

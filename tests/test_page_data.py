@@ -136,7 +136,7 @@ def test_open_tab_and_search_are_in_the_link():
 
 def test_continue_goes_to_the_fit_page():
     at = opened(protocol="strong")
-    at.button(key="data_continue_top").click().run()
+    at.button(key="leave_to_fit_top").click().run()
     assert not at.exception
     assert at.title[0].value != "Data"
     assert selected(at).protocol == "strong"
@@ -164,7 +164,7 @@ def test_a_link_to_an_unknown_name_lists_the_names():
 
 def test_continue_shows_the_settings_and_not_the_last_run():
     at = opened(run="0123456789")
-    at.button(key="data_continue_top").click().run()
+    at.button(key="leave_to_fit_top").click().run()
     assert not at.exception
     assert at.button(key="start_fit")
     assert selected(at).run == ""

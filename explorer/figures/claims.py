@@ -8,9 +8,10 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from explorer.theme import error_bars, faint, palette, style
+from explorer.units import signed
 from gmc_core.claims.catalogue import CLAIMS
 from gmc_core.claims.report import nmae_lines, on_chart
-from gmc_core.claims.verdict import MARGIN, Verdict
+from gmc_core.claims.verdict import MARGIN, Line, Verdict
 
 SYMBOLS = {"holds": "✓", "does not hold": "✗", "not resolved": "?", "not measured": "–"}
 # Of a categorical palette: the verdict's colour, beside which its word always stands.
@@ -76,12 +77,9 @@ def intervals_figure(
                 2,
                 0,
             ),
-            customdata=[
-                (rows[k][0].title, rows[k][2].label, rows[k][2].value, *rows[k][2].interval)
-                for k in chosen
-            ],
-            hovertemplate="%{customdata[0]}<br>%{customdata[1]}: %{customdata[2]:+.4f} "
-            "[%{customdata[3]:+.4f}, %{customdata[4]:+.4f}]<extra></extra>",
+            customdata=[(rows[k][0].title, rows[k][2].label, *_signs(rows[k][2])) for k in chosen],
+            hovertemplate="%{customdata[0]}<br>%{customdata[1]}: %{customdata[2]} "
+            "[%{customdata[3]}, %{customdata[4]}]<extra></extra>",
         )
     fig.add_vrect(-MARGIN, MARGIN, fillcolor=faint(colors.muted, 0.18), line_width=0, layer="below")
     fig.add_vline(0, line={"color": colors.muted, "width": 1}, layer="below")
@@ -96,10 +94,17 @@ def intervals_figure(
     return fig
 
 
+def _signs(line: Line) -> tuple[str, str, str]:
+    """Figure and ends of its interval, as a pointer's label shows them."""
+    low, high = line.interval
+    return signed(line.value, 4), signed(low, 4), signed(high, 4)
+
+
 def describe_intervals(verdicts: Mapping[str, Verdict]) -> str:
     """The text twin of :func:`intervals_figure`."""
     parts = [
-        f"{line.label} {line.value:+.4f} from {line.interval[0]:+.4f} to {line.interval[1]:+.4f}, "
+        f"{line.label} {signed(line.value, 4)} from "
+        f"{signed(line.interval[0], 4)} to {signed(line.interval[1], 4)}, "
         f"{verdict.verdict}"
         for _, verdict, line in nmae_lines(verdicts)
     ]

@@ -9,7 +9,9 @@ from typing import Literal
 import plotly.graph_objects as go
 
 from explorer.theme import error_bars, palette, style
+from explorer.units import signed
 from gmc_core.comparison import Difference, Row
+from gmc_core.metrics import PairedDifference
 
 Metric = Literal["nmae", "rmse"]
 METRIC_LABELS: dict[Metric, str] = {"nmae": "NMAE", "rmse": "RMSE"}
@@ -54,9 +56,9 @@ def differences_figure(
             mode="markers",
             marker={"color": colors.muted, "symbol": "line-ns-open", "size": 11},
             name="over splits",
-            customdata=[(value.low, value.high) for _, value in over_splits],
-            hovertemplate="%{y}: %{x:+.4f}, over splits %{customdata[0]:+.4f} … "
-            "%{customdata[1]:+.4f}<extra></extra>",
+            customdata=[_signs(value) for _, value in over_splits],
+            hovertemplate="%{y}: %{customdata[0]}, over splits %{customdata[1]} … "
+            "%{customdata[2]}<extra></extra>",
         )
     figure.add_scatter(
         x=[value.ratings.mean for _, value in found],
@@ -68,9 +70,9 @@ def differences_figure(
         mode="markers",
         marker={"color": colors.accent, "size": 11},
         name="over held-out ratings",
-        customdata=[(value.ratings.low, value.ratings.high) for _, value in found],
-        hovertemplate="%{y}: %{x:+.4f}, over ratings %{customdata[0]:+.4f} … "
-        "%{customdata[1]:+.4f}<extra></extra>",
+        customdata=[_signs(value.ratings) for _, value in found],
+        hovertemplate="%{y}: %{customdata[0]}, over ratings %{customdata[1]} … "
+        "%{customdata[2]}<extra></extra>",
     )  # fmt: skip
     style(
         figure,
@@ -90,16 +92,22 @@ def differences_figure(
     return figure
 
 
+def _signs(value: PairedDifference) -> tuple[str, str, str]:
+    """Middle and ends, as a pointer's label shows them."""
+    return signed(value.mean, 4), signed(value.low, 4), signed(value.high, 4)
+
+
 def describe_differences(rows: Sequence[Row], reference: str, metric: Metric = "nmae") -> str:
     """The figure in words."""
     parts = []
     for row in rows:
         value = difference_of(row, metric)
         if value is not None:
-            part = value.ratings
-            text = f"{row.label} {part.mean:+.4f} (from {part.low:+.4f} to {part.high:+.4f}"
+            mean, low, high = _signs(value.ratings)
+            text = f"{row.label} {mean} (from {low} to {high}"
             if value.splits is not None:
-                text += f"; over splits from {value.splits.low:+.4f} to {value.splits.high:+.4f}"
+                _, low, high = _signs(value.splits)
+                text += f"; over splits from {low} to {high}"
             parts.append(f"{text})")
     if not parts:
         return f"Differences of {METRIC_LABELS[metric]}: no method has finished a split yet."

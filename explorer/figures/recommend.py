@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import textwrap
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,11 +14,13 @@ import plotly.graph_objects as go
 
 from explorer.figures.covariance import short
 from explorer.theme import palette, style
+from explorer.units import minus, signed
 from gmc_core.answers import explained
 from gmc_core.calibration import described
 from gmc_core.files import without_nan
 from gmc_core.model import GaussianModel, Posterior, Recommendation
 
+_LETTERS, _ROW = 24, 34  # of a line of the waterfall's labels, and pixels for two lines
 KNOWN = "what else is known of the user"
 OPINION = "opinion"
 FROM_OPINION = "what the cuts make of it"
@@ -178,11 +181,6 @@ def held_out_sentence(table: pd.DataFrame) -> str:
     )
 
 
-def signed(text: str) -> str:
-    """A number with a minus sign instead of a hyphen."""
-    return text.replace("-", "−")
-
-
 def split_contributions(
     model: GaussianModel, posterior: Posterior, item: int, top: int = 10
 ) -> tuple[list[tuple[str, float, float]], int, float]:
@@ -208,6 +206,11 @@ def known_share(model: GaussianModel, posterior: Posterior, item: int) -> float 
     if np.array_equal(posterior.prior_mean, model.gaussian.mean):
         return None
     return float(posterior.prior_mean[item] - model.gaussian.mean[item])
+
+
+def _two_lines(label: str) -> str:
+    """A label in lines that leave room for the bars on a telephone, escaped for plotly."""
+    return "<br>".join(html.escape(line, quote=False) for line in textwrap.wrap(label, _LETTERS))
 
 
 def _path(
@@ -251,7 +254,7 @@ def contributions_figure(
             y=list(range(len(labels))),
             x=values,
             measure=[kind for kind, _, _ in path],
-            text=[signed(text) for text in texts],
+            text=[minus(text) for text in texts],
             textposition="outside",
             cliponaxis=False,
             connector={"line": {"color": colors.grid, "width": 1}},
@@ -263,14 +266,14 @@ def contributions_figure(
         )
     )
     unit = "rating" if model.ordinal is None else "opinion, on the scale of ratings"
-    style(figure, x=unit, height=80 + 26 * len(labels), dark=dark, legend=False)
+    style(figure, x=unit, height=80 + _ROW * len(labels), dark=dark, legend=False)
     reached = np.cumsum([0.0 if kind == "total" else value for kind, _, value in path])
     room = max(0.4 * float(np.ptp(reached)), 0.05)  # for the numbers beside the bars
     figure.update_xaxes(range=[reached.min() - room, reached.max() + room], nticks=6)
     figure.update_yaxes(
         autorange="reversed",
         tickvals=list(range(len(labels))),
-        ticktext=[html.escape(label, quote=False) for label in labels],
+        ticktext=[_two_lines(label) for label in labels],
         showgrid=False,
     )
     return figure
@@ -283,10 +286,10 @@ def describe_contributions(
     shares, count, rest = split_contributions(model, posterior, item, top)
     mean, centre = float(model.gaussian.mean[item]), float(posterior.mean[item])
     known = known_share(model, posterior, item)
-    parts = [] if known is None else [f"{KNOWN} {known:+.3f}"]
-    parts += [f"{title} (rated {rating:g}) {share:+.3f}" for title, rating, share in shares]
+    parts = [] if known is None else [f"{KNOWN} {signed(known, 3)}"]
+    parts += [f"{title} (rated {rating:g}) {signed(share, 3)}" for title, rating, share in shares]
     if count:
-        parts.append(f"{count:,} other rated titles {rest:+.3f}")
+        parts.append(f"{count:,} other rated titles {signed(rest, 3)}")
     listed = "; ".join(parts) if parts else "nothing rated yet"
     end = f"{centre:.3f}"
     if model.ordinal is not None:

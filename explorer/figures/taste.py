@@ -11,6 +11,7 @@ from plotly.subplots import make_subplots
 
 from explorer.figures.covariance import short
 from explorer.theme import palette, style
+from explorer.units import signed
 from gmc_core.analysis import Neighbour
 from gmc_core.model import GaussianModel
 from gmc_core.taste import Spectrum, TasteAxis, VarianceProfile
@@ -129,11 +130,12 @@ def axis_figure(axis: TasteAxis, *, dark: bool = False) -> go.Figure:
                     html.escape(end.title, quote=False),
                     html.escape(" · ".join(end.genres), quote=False),
                     end.n_ratings,
+                    signed(end.effect, 2),
                 ]
                 for end in ends
             ],
-            hovertemplate="%{customdata[0]}<br>%{customdata[1]}<br>%{x:+.2f} ratings per standard "
-            "deviation, %{customdata[2]:,} ratings<extra></extra>",
+            hovertemplate="%{customdata[0]}<br>%{customdata[1]}<br>%{customdata[3]} ratings per "
+            "standard deviation, %{customdata[2]:,} ratings<extra></extra>",
         )
     )
     style(

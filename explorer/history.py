@@ -1,0 +1,106 @@
+"""What Back and Forward of the browser go through: one entry for each visible step.
+
+    history.install()              # in a page's header
+    if history.returned(): ...     # Back or Forward led here: the address is the truth
+
+Streamlit adds an entry to the browser's history whenever a page writes into its address, and
+one more for the bare address of a page that is reached by the menu; it adds none where a
+visitor turns to another view. So a script in the page decides instead: another page is a new
+entry, and so is a visitor's choice among ``STEPS``. All else that is written into the address
+belongs to the entry that one is at.
+"""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import parse_qs
+
+import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+# Parameters whose change by a visitor shows something else than before. What only adds to a
+# picture (a rating, a picked run, an iteration) is no step.
+STEPS = (
+    *("run", "sweep", "comparison", "data"),
+    *("view", "titles_from", "title", "who", "user", "tab", "chapter"),
+)
+# Buttons that lead to another page; what they write belongs to that page's address.
+LEAVING = ("leave_to_fit",)
+_AGAIN, _ONCE_MORE = "explorer.returned.again", "explorer.returned.once_more"
+
+_SCRIPT = """<script>
+(() => {
+    if (window.gmcHistory) return
+    window.gmcHistory = true
+    const steps = %s, leavingButtons = %s
+    const push = history.pushState.bind(history), replace = history.replaceState.bind(history)
+    let acted = false    // the visitor did something that has not led to an entry yet
+    let leaving = false  // on the way to another page
+    const shows = url => JSON.stringify(steps.map(name => url.searchParams.getAll(name)))
+    const write = (state, unused, address) => {
+        const here = new URL(location.href), next = new URL(address ?? here, here)
+        const other = next.pathname !== here.pathname
+        if (leaving && !other) return  // the entry that is being left stays as it was
+        const step = other || (acted && shows(next) !== shows(here))
+        if (step) acted = leaving = false
+        ;(step ? push : replace)({...state, gmc: true}, '', next.href)
+    }
+    history.pushState = history.replaceState = write
+    const leads = target => {
+        const link = target.closest?.('a[href]')
+        if (link) {
+            const next = new URL(link.href, location.href)
+            return next.origin === location.origin && next.pathname !== location.pathname
+                && link.target !== '_blank'
+        }
+        return leavingButtons.some(key => target.closest?.(`[class*="st-key-${key}"] button`))
+    }
+    const act = event => {
+        acted = event.isTrusted
+        leaving = event.type === 'click' && !event.ctrlKey && !event.metaKey && !event.shiftKey
+            && leads(event.target)
+    }
+    for (const kind of ['pointerdown', 'keydown', 'click']) addEventListener(kind, act, true)
+    // What a first visit wrote before this script was there made entries of the same picture,
+    // which have no mark. Going to them at once would disturb the page that is being drawn; so
+    // they stay, and the way back skips them.
+    replace({...history.state, gmc: true}, '', location.href)
+    addEventListener('popstate', event => {
+        acted = leaving = false
+        if (!event.state?.gmc) history.back()
+    }, true)
+})()
+</script>"""
+
+
+def install() -> None:
+    """Let the script decide; once in a browser's tab, however often it is asked to."""
+    script = _SCRIPT % (json.dumps(STEPS), json.dumps(LEAVING))
+    st.html(script, unsafe_allow_javascript=True)
+
+
+def restore() -> None:
+    """After Back and Forward, give a page the whole of its address; in a page's header.
+
+    Streamlit takes from the address what names a control of the page that is being left, though
+    this page has one of the same name, as Fit and Sensitivity have. The page then starts again.
+    """
+    st.session_state[_ONCE_MORE] = st.session_state.pop(_AGAIN, False)
+    context = get_script_run_ctx(suppress_warning=True)
+    if context is None or not context.is_history_navigation:
+        return
+    whole = parse_qs(context.query_string, keep_blank_values=True)
+    lost = {name: values for name, values in whole.items() if name not in st.query_params}
+    if lost:
+        for name, values in lost.items():
+            st.query_params[name] = values
+        st.session_state[_AGAIN] = True
+        st.rerun()
+
+
+def returned() -> bool:
+    """Whether Back or Forward of the browser led here, in this run of the page."""
+    context = get_script_run_ctx(suppress_warning=True)
+    if context is None or context.fragment_ids_this_run:
+        return False
+    return context.is_history_navigation or bool(st.session_state.get(_ONCE_MORE))

@@ -435,7 +435,7 @@ def test_bytes_are_readable():
 
 def continues(at):
     """Whether each button that goes on to the fit is a primary one, and its label."""
-    found = [at.button(key=f"data_continue_{place}") for place in ("top", "bottom")]
+    found = [at.button(key=f"leave_to_fit_{place}") for place in ("top", "bottom")]
     assert len({(button.proto.type, button.label) for button in found}) == 1
     return found[0].proto.type == "primary", found[0].label
 
@@ -448,7 +448,7 @@ def test_no_primary_button_means_other_data_than_those_being_chosen():
     at.file_uploader[0].set_value(("my file.csv", GOOD.encode(), "text/csv")).run()
     assert not at.exception
     assert continues(at)[0] is False
-    assert "my file.csv" in at.button(key="data_continue_top").help
+    assert "my file.csv" in at.button(key="leave_to_fit_top").help
     at.button(key="data_use_own").click().run()
     assert continues(at) == (True, "Continue: fit this")
     assert at.button(key="data_use_own").disabled

@@ -45,7 +45,7 @@ bench: $(VENV)/ready
 
 # The README's three pictures, of the embedded sample.
 screenshots: $(VENV)/ready-dev
-	$(BIN)/python -m explorer.screenshots docs/images --readme
+	$(BIN)/python -m tests.tools.screenshots docs/images --readme
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

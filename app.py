@@ -2,7 +2,7 @@
 
 It imports only Streamlit and calls ``st.navigation`` at once. A process whose first
 visitor opens a page by its URL runs that page alone, without this script; the page's
-header notices and starts again through here (``explorer.components.page_header``).
+header notices and starts again through here (``gmc_dashboard.shared.components.page_header``).
 """
 
 import streamlit as st
@@ -42,5 +42,5 @@ page = st.navigation(
     ],
     position="top",
 )
-st.session_state["explorer.entered"] = True
+st.session_state["gmc_dashboard.entered"] = True
 page.run()

@@ -15,8 +15,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from gmc_core.cost import gemm_rate
-from gmc_core.linalg.threads import available_cores
+from gmc_core.fitting.cost import gemm_rate
+from gmc_core.gaussian.linalg.threads import available_cores
 
 SCALING_ITEMS = (500, 1000, 2000, 3500)
 SCALING_USERS = (1, 2, 4, 8)

@@ -16,17 +16,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from gmc_core.auto import SECONDS, choose
+from gmc_core.base.errors import NumericalError
 from gmc_core.cli.compare import seeds
-from gmc_core.comparators.gaussian import fit_and_predict
-from gmc_core.errors import NumericalError
-from gmc_core.experiment import ExperimentConfig, make_split, prepare
-from gmc_core.fit import Fit
-from gmc_core.linalg.threads import Team
-from gmc_core.metrics import normalized_errors, paired_difference
-from gmc_core.models import settings_for
-from gmc_core.settings import FitSettings
-from gmc_core.splits import Split
+from gmc_core.comparison.comparators.gaussian import fit_and_predict
+from gmc_core.fitting.auto import SECONDS, choose
+from gmc_core.fitting.experiment import ExperimentConfig, make_split, prepare
+from gmc_core.fitting.fit import Fit
+from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.models import settings_for
+from gmc_core.gaussian.settings import FitSettings
+from gmc_core.protocol.metrics import normalized_errors, paired_difference
+from gmc_core.protocol.splits import Split
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 9.0)
 NOISES = (0.3, 0.5, 0.8)

@@ -14,11 +14,11 @@ import numpy as np
 from numba import njit
 from scipy.linalg import blas
 
-from gmc_core.estep import factored_flops
-from gmc_core.linalg import lapack
-from gmc_core.linalg.threads import Team
-from gmc_core.mstep import block_rows
-from gmc_core.signals import Signals
+from gmc_core.gaussian.estep import factored_flops
+from gmc_core.gaussian.linalg import lapack
+from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.mstep import block_rows
+from gmc_core.gaussian.signals import Signals
 
 
 @njit(nogil=True, cache=True)

@@ -3,7 +3,7 @@
     python -m benchmarks.coverage --data ml-1m.zip --seeds 0..4 --model paper ordinal
 
 For every split the interval's width is learned inside the training set
-(:func:`gmc_core.intervals.calibrate`), the model is fitted to all training ratings, and the
+(:func:`gmc_core.fitting.intervals.calibrate`), the model is fitted to all training ratings, and the
 intervals of the test ratings are counted. Prints a Markdown table: the share covered with a 95 %
 interval over the splits (of two their range), and the standard deviations that the intervals
 needed.
@@ -15,12 +15,12 @@ import argparse
 from dataclasses import replace
 
 from gmc_core.cli.compare import seeds
-from gmc_core.experiment import ExperimentConfig, make_split, prepare
-from gmc_core.fit import fit
-from gmc_core.intervals import calibrate, covered
-from gmc_core.linalg.threads import Team
-from gmc_core.metrics import mean_with_interval
-from gmc_core.models import MODELS, settings_for
+from gmc_core.fitting.experiment import ExperimentConfig, make_split, prepare
+from gmc_core.fitting.fit import fit
+from gmc_core.fitting.intervals import calibrate, covered
+from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.models import MODELS, settings_for
+from gmc_core.protocol.metrics import mean_with_interval
 
 
 def share_with_interval(shares: list[float]) -> str:

@@ -32,13 +32,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from explorer.screenshots import READY_MS, RUNNING, SIZE, TITLE, open_page, settle
-from explorer.serving import ROOT, launch_options, serve
-from gmc_core.experiment import ExperimentConfig
-from gmc_core.model import GaussianModel
-from gmc_core.settings import FitSettings
-from gmc_core.store import Store
-from gmc_core.worker import ensure_worker, work
+from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.gaussian.settings import FitSettings
+from gmc_core.model.gaussian_model import GaussianModel
+from gmc_core.runs.store import Store
+from gmc_core.runs.worker import ensure_worker, work
+from tests.tools.screenshots import READY_MS, RUNNING, SIZE, TITLE, open_page, settle
+from tests.tools.serving import ROOT, launch_options, serve
 
 HEATMAP = '[data-testid="stVegaLiteChart"] svg'
 LIST = '[aria-label^="Recommendations: "]'
@@ -181,7 +181,7 @@ def rerun(home: Path, run: str, repeats: int) -> list[float]:
 
     os.environ["GMC_HOME"] = str(home)
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=FIT_SECONDS)
-    at.session_state["explorer.entered"] = True
+    at.session_state["gmc_dashboard.entered"] = True
     at.query_params["run"] = run
     at = at.switch_page("pages/recommend.py").run()
     taken = []

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from gmc_core import sample
-from gmc_core.filters import Filter, apply_filter
-from gmc_core.ratings import ItemInfo, Ratings, RatingScale, Vocabulary
-from gmc_core.readers import load
-from gmc_core.signals import Layout, Signals
+from gmc_core.data import sample
+from gmc_core.data.ratings import ItemInfo, Ratings, RatingScale, Vocabulary
+from gmc_core.data.readers import load
+from gmc_core.gaussian.signals import Layout, Signals
+from gmc_core.protocol.filters import Filter, apply_filter
 
 EACHMOVIE_USERS, EACHMOVIE_ITEMS, EACHMOVIE_RATINGS = 36_656, 1_621, 2_500_000
 

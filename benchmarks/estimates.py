@@ -21,14 +21,14 @@ import numpy as np
 import psutil
 
 from benchmarks.data import ratings_named, synthetic
-from gmc_core.compiling import compile_for
-from gmc_core.estimates import estimate_of_fit
-from gmc_core.fit import Fit
-from gmc_core.linalg.threads import Team
-from gmc_core.models import settings_for
-from gmc_core.ratings import Ratings
-from gmc_core.settings import MODEL_KINDS
-from gmc_core.splits import strong_split, weak_split
+from gmc_core.data.ratings import Ratings
+from gmc_core.fitting.compiling import compile_for
+from gmc_core.fitting.estimates import estimate_of_fit
+from gmc_core.fitting.fit import Fit
+from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.models import settings_for
+from gmc_core.gaussian.settings import MODEL_KINDS
+from gmc_core.protocol.splits import strong_split, weak_split
 
 DATA = ("own-small", "sample", "ml-1m", "eachmovie-synthetic")
 HEADER = (

@@ -20,8 +20,8 @@ from concurrent.futures import ThreadPoolExecutor
 CHILDREN = """
 import os, sys
 from collections import Counter
-from gmc_core.readers import load
-from gmc_core.wide_reader import read_table
+from gmc_core.data.readers import load
+from gmc_core.tables.wide_reader import read_table
 path, count = sys.argv[1], int(sys.argv[2])
 read = read_table if path.endswith(".parquet") else load
 codes = Counter()

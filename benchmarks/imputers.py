@@ -38,9 +38,9 @@ from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer  # noqa: 
 from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
 
-from gmc_core import sample  # noqa: E402
-from gmc_core.imputer import GaussianImputer  # noqa: E402
-from gmc_core.metrics import paired_difference  # noqa: E402
+from gmc_core.data import sample  # noqa: E402
+from gmc_core.protocol.metrics import paired_difference  # noqa: E402
+from gmc_core.tables.imputer import GaussianImputer  # noqa: E402
 
 REFERENCE = "IterativeImputer"
 METHODS: dict[str, Callable[[], Any]] = {

@@ -18,12 +18,12 @@ import numpy as np
 
 from benchmarks import bare
 from benchmarks.data import ratings_named, signals_of
-from gmc_core.cost import estimate, gemm_rate
-from gmc_core.em import Spares, initial_state, map_em
-from gmc_core.linalg.threads import Team
-from gmc_core.mstep import Form, choose_form
-from gmc_core.noise import Noise
-from gmc_core.signals import Signals
+from gmc_core.fitting.cost import estimate, gemm_rate
+from gmc_core.gaussian.em import Spares, initial_state, map_em
+from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.mstep import Form, choose_form
+from gmc_core.gaussian.noise import Noise
+from gmc_core.gaussian.signals import Signals
 
 
 def forget_peak() -> None:

@@ -42,12 +42,12 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from benchmarks.dashboard import HEADER, ITERATIONS, Figure
-from explorer.screenshots import READY_MS, RUNNING, SIZE, TITLE
-from explorer.serving import launch_options, serve
-from gmc_core.experiment import ExperimentConfig
-from gmc_core.settings import FitSettings
-from gmc_core.store import Store
-from gmc_core.worker import work
+from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.gaussian.settings import FitSettings
+from gmc_core.runs.store import Store
+from gmc_core.runs.worker import work
+from tests.tools.screenshots import READY_MS, RUNNING, SIZE, TITLE
+from tests.tools.serving import launch_options, serve
 
 PAGES = ("Data", "Fit", "Covariance", "Recommend", "Sensitivity", "Runs", "Results")
 ERRORS = '[data-testid="stException"], [data-testid="stAlertContentError"]'
@@ -114,7 +114,7 @@ class Memory:
 
 
 def _server() -> psutil.Process:
-    """The dashboard, which :func:`explorer.serving.serve` has started below this process."""
+    """The dashboard, which :func:`tests.tools.serving.serve` has started below this process."""
     for child in psutil.Process().children(recursive=True):
         if "streamlit" in child.cmdline():
             return child

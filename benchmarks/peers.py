@@ -16,12 +16,12 @@ import sys
 from pathlib import Path
 
 from benchmarks.data import ratings_named
-from gmc_core.comparators import GaussianMethod, Method, PeerMethod
-from gmc_core.comparators.peers import installed_peers
-from gmc_core.comparison import Comparison, Step, compare
-from gmc_core.files import without_nan
-from gmc_core.settings import FitSettings
-from gmc_core.splits import weak_split
+from gmc_core.base.files import without_nan
+from gmc_core.comparison.comparators import GaussianMethod, Method, PeerMethod
+from gmc_core.comparison.comparators.peers import installed_peers
+from gmc_core.comparison.compare import Comparison, Step, compare
+from gmc_core.gaussian.settings import FitSettings
+from gmc_core.protocol.splits import weak_split
 
 
 def tell(step: Step, _: Comparison) -> None:

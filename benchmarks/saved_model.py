@@ -3,8 +3,8 @@
     python -m benchmarks.saved_model --data ml-1m.zip --protocol weak --seeds 0
 
 Fits, saves, loads, and predicts the held-out pairs with the loaded model: users that it knows by
-:meth:`gmc_core.model.GaussianModel.predict`, new ones from their ratings. Prints a Markdown table:
-NMAE of both, and the largest difference between their predictions.
+:meth:`gmc_core.model.gaussian_model.GaussianModel.predict`, new ones from their ratings. Prints a
+Markdown table: NMAE of both, and the largest difference between their predictions.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from gmc_core.cli.compare import seeds
-from gmc_core.experiment import ExperimentConfig, make_split, prepare
-from gmc_core.fit import fit
-from gmc_core.metrics import score
-from gmc_core.model import GaussianModel
-from gmc_core.model_file import load_model, save_model
-from gmc_core.models import MODELS, settings_for
-from gmc_core.splits import Split
+from gmc_core.fitting.experiment import ExperimentConfig, make_split, prepare
+from gmc_core.fitting.fit import fit
+from gmc_core.gaussian.models import MODELS, settings_for
+from gmc_core.model.gaussian_model import GaussianModel
+from gmc_core.model.model_file import load_model, save_model
+from gmc_core.protocol.metrics import score
+from gmc_core.protocol.splits import Split
 
 
 def predictions(model: GaussianModel, split: Split) -> npt.NDArray[np.float64]:

@@ -1,9 +1,9 @@
 """Small planted data for the lesson, and the algorithm on them in half-steps.
 
 Everything that is learned or filled in comes from the functions that fit real data
-(:func:`gmc_core.em.map_em`, :func:`gmc_core.exact.exact_em`,
-:func:`gmc_core.estep.e_step`, :class:`gmc_core.model.GaussianModel`); this module owns
-the planted truth, and cuts iterations in two so that one can step through them.
+(:func:`gmc_core.gaussian.em.map_em`, :func:`gmc_core.gaussian.exact.exact_em`,
+:func:`gmc_core.gaussian.estep.e_step`,
+:class:`gmc_core.model.gaussian_model.GaussianModel`); this module owns the planted truth, and cuts iterations in two so that one can step through them.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from gmc_core.covariance import DenseCovariance
-from gmc_core.em import EmState, EmStep, initial_state, map_em
-from gmc_core.errors import ConfigError, NumericalError
-from gmc_core.estep import e_step
-from gmc_core.exact import exact_em
-from gmc_core.gaussian import Gaussian
-from gmc_core.linalg.threads import Team
-from gmc_core.model import GaussianModel
-from gmc_core.noise import Noise
-from gmc_core.ratings import ItemInfo, RatingScale, Vocabulary, frozen
-from gmc_core.settings import PAPER_INITIAL, PAPER_ITERATIONS, FitSettings
-from gmc_core.signals import Layout, Signals
+from gmc_core.base.errors import ConfigError, NumericalError
+from gmc_core.data.ratings import ItemInfo, RatingScale, Vocabulary, frozen
+from gmc_core.gaussian.covariance import DenseCovariance
+from gmc_core.gaussian.em import EmState, EmStep, initial_state, map_em
+from gmc_core.gaussian.estep import e_step
+from gmc_core.gaussian.exact import exact_em
+from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.noise import Noise
+from gmc_core.gaussian.parameters import Gaussian
+from gmc_core.gaussian.settings import PAPER_INITIAL, PAPER_ITERATIONS, FitSettings
+from gmc_core.gaussian.signals import Layout, Signals
+from gmc_core.model.gaussian_model import GaussianModel
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]

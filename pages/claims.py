@@ -6,11 +6,12 @@ again by what they are.
 
 from __future__ import annotations
 
-from explorer import claims_view, context, sources
-from explorer.chosen_data import filtered_or_way_on
-from explorer.components import guard, page_header
-from gmc_core.claims import Subject
-from gmc_core.experiment import Prepared
+from gmc_core.fitting.experiment import Prepared
+from gmc_core.paper.claims import Subject
+from gmc_dashboard.claims import view as claims_view
+from gmc_dashboard.shared import context, sources
+from gmc_dashboard.shared.chosen_data import filtered_or_way_on
+from gmc_dashboard.shared.components import guard, page_header
 
 
 def subject() -> Subject | None:

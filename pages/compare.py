@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import streamlit as st
 
-from explorer import compare_form, compare_view
-from explorer.components import escape, guard, page_header
-from gmc_core.store import StoreError
-from gmc_core.store.comparisons import comparison_named
+from gmc_core.runs.store import StoreError
+from gmc_core.runs.store.comparisons import comparison_named
+from gmc_dashboard.compare import form as compare_form
+from gmc_dashboard.compare import view as compare_view
+from gmc_dashboard.shared.components import escape, guard, page_header
 
 
 def show(identity: str) -> None:

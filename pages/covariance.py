@@ -5,18 +5,18 @@ Sections: constants, layout.
 
 from __future__ import annotations
 
-from explorer import context, link_state
-from explorer.chosen_run import (
+from gmc_core.runs.store import Run
+from gmc_dashboard.covariance.overview import overview
+from gmc_dashboard.covariance.titles import chosen_titles
+from gmc_dashboard.covariance.views import nearest, taste_axes, variances
+from gmc_dashboard.shared import context, link_state
+from gmc_dashboard.shared.chosen_run import (
     choose_run_and_view,
     explain_signals,
     model_or_wait,
     rows_only,
 )
-from explorer.components import guard, page_header
-from explorer.covariance_overview import overview
-from explorer.covariance_titles import chosen_titles
-from explorer.covariance_views import nearest, taste_axes, variances
-from gmc_core.store import Run
+from gmc_dashboard.shared.components import guard, page_header
 
 # Constants ---------------------------------------------------------------------------
 

@@ -7,20 +7,29 @@ from __future__ import annotations
 
 import streamlit as st
 
-from explorer import context, data_source, overview, sources
-from explorer.components import chart, download, escape, fact, guard, number_row, page_header
-from explorer.figures import data as figures
-from explorer.run_words import derived_scale
-from explorer.tables import to_csv
-from explorer.theme import is_dark
-from explorer.units import PROTOCOLS, bytes_text, duration, flops_text
-from gmc_core import cost
-from gmc_core.estimates import estimate_seconds
-from gmc_core.filters import FilterReport
-from gmc_core.ratings import Ratings
-from gmc_core.readers import Loaded
-from gmc_core.settings import FitSettings
-from gmc_core.splits import Split, default_counts
+from gmc_core.data.ratings import Ratings
+from gmc_core.data.readers import Loaded
+from gmc_core.fitting import cost
+from gmc_core.fitting.estimates import estimate_seconds
+from gmc_core.gaussian.settings import FitSettings
+from gmc_core.protocol.filters import FilterReport
+from gmc_core.protocol.splits import Split, default_counts
+from gmc_dashboard.data import data_source, overview
+from gmc_dashboard.data import figures as figures
+from gmc_dashboard.fit.run_words import derived_scale
+from gmc_dashboard.shared import context, sources
+from gmc_dashboard.shared.components import (
+    chart,
+    download,
+    escape,
+    fact,
+    guard,
+    number_row,
+    page_header,
+)
+from gmc_dashboard.shared.tables import to_csv
+from gmc_dashboard.shared.theme import is_dark
+from gmc_dashboard.shared.units import PROTOCOLS, bytes_text, duration, flops_text
 
 # Constants ---------------------------------------------------------------------------
 

@@ -11,13 +11,14 @@ from typing import Any
 
 import streamlit as st
 
-from explorer import context, cost_view, fit_form, found_run, run_view, sources
-from explorer.chosen_data import filtered_or_way_on
-from explorer.components import empty_state, escape, guard, page_header
-from explorer.units import PROTOCOLS
-from gmc_core.experiment import ExperimentConfig
-from gmc_core.settings import FitSettings
-from gmc_core.store import StoreError
+from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.gaussian.settings import FitSettings
+from gmc_core.runs.store import StoreError
+from gmc_dashboard.fit import cost_view, fit_form, run_view
+from gmc_dashboard.shared import context, found_run, sources
+from gmc_dashboard.shared.chosen_data import filtered_or_way_on
+from gmc_dashboard.shared.components import empty_state, escape, guard, page_header
+from gmc_dashboard.shared.units import PROTOCOLS
 
 
 def start(config: ExperimentConfig, cost: dict[str, Any] | None = None) -> None:

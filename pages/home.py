@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from explorer import context
-from explorer.components import empty_state, escape, guard, page_header
-from gmc_core.store import Run
-from gmc_core.store.naming import distinct_names
+from gmc_core.runs.store import Run
+from gmc_core.runs.store.naming import distinct_names
+from gmc_dashboard.shared import context
+from gmc_dashboard.shared.components import empty_state, escape, guard, page_header
 
 # Constants ---------------------------------------------------------------------------
 

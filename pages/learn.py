@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import streamlit as st
 
-from explorer import learn_cost, learn_many, learn_steps, learn_two
-from explorer.components import guard, page_header
+from gmc_dashboard.learn import cost as learn_cost
+from gmc_dashboard.learn import many as learn_many
+from gmc_dashboard.learn import steps as learn_steps
+from gmc_dashboard.learn import two as learn_two
+from gmc_dashboard.shared.components import guard, page_header
 
 # Constants ---------------------------------------------------------------------------
 

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import streamlit as st
 
-from explorer import covariance_data, link_state, ratings_file, recommend_views, recommend_who
-from explorer.chosen_run import choose_run_and_view, model_or_wait, rows_only
-from explorer.components import guard, page_header
-from explorer.figures.recommend import select
-from explorer.rating_rows import listed, rated
-from explorer.recommend_data import fold_in
-from gmc_core.model import GaussianModel
-from gmc_core.store import Run
+from gmc_core.model.gaussian_model import GaussianModel
+from gmc_core.runs.store import Run
+from gmc_dashboard.covariance import data as covariance_data
+from gmc_dashboard.recommend import ratings_file
+from gmc_dashboard.recommend import views as recommend_views
+from gmc_dashboard.recommend import who as recommend_who
+from gmc_dashboard.recommend.data import fold_in
+from gmc_dashboard.recommend.figures import select
+from gmc_dashboard.recommend.rating_rows import listed, rated
+from gmc_dashboard.shared import link_state
+from gmc_dashboard.shared.chosen_run import choose_run_and_view, model_or_wait, rows_only
+from gmc_dashboard.shared.components import guard, page_header
 
 # Constants ---------------------------------------------------------------------------
 

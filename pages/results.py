@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import streamlit as st
 
-from explorer import context, own_file, sources
-from explorer.components import download, escape, guard, page_header
-from explorer.results_table import as_csv, as_html, as_json, as_markdown, measured_sentence
-from explorer.run_actions import start_worker
-from explorer.run_view import STATES
-from explorer.watching import fingerprint, redraw_on_progress
-from gmc_core.experiment import ExperimentConfig
-from gmc_core.published import TABLES, PublishedTable
-from gmc_core.reproduction import (
+from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.paper.published import TABLES, PublishedTable
+from gmc_core.paper.reproduction import (
     REPETITIONS,
     Reproduction,
     has_paper_settings,
     reproduction,
     table_for,
 )
-from gmc_core.store import Run
-from gmc_core.store.naming import distinct_names
+from gmc_core.runs.store import Run
+from gmc_core.runs.store.naming import distinct_names
+from gmc_dashboard.data import own_file
+from gmc_dashboard.fit.run_view import STATES
+from gmc_dashboard.results.table import as_csv, as_html, as_json, as_markdown, measured_sentence
+from gmc_dashboard.shared import context, sources
+from gmc_dashboard.shared.components import download, escape, guard, page_header
+from gmc_dashboard.shared.run_actions import start_worker
+from gmc_dashboard.shared.watching import fingerprint, redraw_on_progress
 
 PROTOCOLS = ("weak", "strong")
 

@@ -9,24 +9,32 @@ from tempfile import TemporaryDirectory
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from explorer import context, link_state
-from explorer.components import chart, download, empty_state, escape, guard, number_row, page_header
-from explorer.figures.runs import (
+from gmc_core.runs.store import Run
+from gmc_core.runs.store.naming import data_name, distinct_names
+from gmc_core.runs.store.seal import NOT_OURS
+from gmc_core.runs.store.transfer import import_run
+from gmc_dashboard.fit.run_view import STATES, curves_of
+from gmc_dashboard.runs.figures import (
     comparison_figure,
     describe_comparison,
     differences,
     runs_table,
 )
-from explorer.run_actions import cancel, exports, resume
-from explorer.run_view import STATES, curves_of
-from explorer.tables import to_csv
-from explorer.theme import is_dark
-from explorer.units import bytes_text
-from explorer.watching import fingerprint, redraw_on_progress
-from gmc_core.store import Run
-from gmc_core.store.naming import data_name, distinct_names
-from gmc_core.store.seal import NOT_OURS
-from gmc_core.store.transfer import import_run
+from gmc_dashboard.shared import context, link_state
+from gmc_dashboard.shared.components import (
+    chart,
+    download,
+    empty_state,
+    escape,
+    guard,
+    number_row,
+    page_header,
+)
+from gmc_dashboard.shared.run_actions import cancel, exports, resume
+from gmc_dashboard.shared.tables import to_csv
+from gmc_dashboard.shared.theme import is_dark
+from gmc_dashboard.shared.units import bytes_text
+from gmc_dashboard.shared.watching import fingerprint, redraw_on_progress
 
 QUANTITIES = {
     "nmae": "NMAE",

@@ -10,16 +10,24 @@ import math
 
 import streamlit as st
 
-from explorer import context, cost_view, fit_form, found_run, sweep_view
-from explorer.chosen_data import held_out_or_way_on
-from explorer.components import empty_state, escape, guard, links_to_this_page, page_header
-from explorer.run_view import STATES
-from explorer.units import bytes_text
-from gmc_core.ratings import RatingScale
-from gmc_core.settings import FitSettings
-from gmc_core.store import StoreError
-from gmc_core.store.naming import distinct_names
-from gmc_core.sweeps import SweepConfig, log_epsilons
+from gmc_core.data.ratings import RatingScale
+from gmc_core.gaussian.settings import FitSettings
+from gmc_core.runs.store import StoreError
+from gmc_core.runs.store.naming import distinct_names
+from gmc_core.runs.sweeps import SweepConfig, log_epsilons
+from gmc_dashboard.fit import cost_view, fit_form
+from gmc_dashboard.fit.run_view import STATES
+from gmc_dashboard.sensitivity import sweep_view
+from gmc_dashboard.shared import context, found_run
+from gmc_dashboard.shared.chosen_data import held_out_or_way_on
+from gmc_dashboard.shared.components import (
+    empty_state,
+    escape,
+    guard,
+    links_to_this_page,
+    page_header,
+)
+from gmc_dashboard.shared.units import bytes_text
 
 
 def grid(scale: RatingScale, seed: int) -> tuple[list[float], list[int], list[int]]:

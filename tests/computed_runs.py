@@ -7,11 +7,11 @@ from pathlib import Path
 
 from streamlit.testing.v1 import AppTest
 
-from gmc_core.experiment import ExperimentConfig
-from gmc_core.filters import Filter
-from gmc_core.settings import FitSettings
-from gmc_core.store import Run, Store
-from gmc_core.worker import work
+from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.gaussian.settings import FitSettings
+from gmc_core.protocol.filters import Filter
+from gmc_core.runs.store import Run, Store
+from gmc_core.runs.worker import work
 
 APP = str(Path(__file__).parent.parent / "app.py")
 
@@ -40,7 +40,7 @@ def computed(store: Store, config: ExperimentConfig, label: str = "") -> Run:
 def opened(page: str, **query: str) -> AppTest:
     """A page as a link opens it."""
     at = AppTest.from_file(APP, default_timeout=60)
-    at.session_state["explorer.entered"] = True  # or the page would restart through app.py
+    at.session_state["gmc_dashboard.entered"] = True  # or the page would restart through app.py
     for name, value in query.items():
         at.query_params[name] = value
     return at.switch_page(page).run()

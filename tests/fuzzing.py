@@ -25,8 +25,8 @@ from reader_files import (
     NETFLIX,
 )
 
-from gmc_core.errors import GmcError
-from gmc_core.readers import Loaded
+from gmc_core.base.errors import GmcError
+from gmc_core.data.readers import Loaded
 
 TABLE = (
     'user;item;rating;time;title\nann;007;4,5;2001-01-31;"Heat; or so"\n'

@@ -6,15 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from test_figures_fit import record
+from made_records import record
 
-from gmc_core.claims import Measured, Results, Subject
-from gmc_core.comparators.measure import Outcome
-from gmc_core.comparison import Comparison
-from gmc_core.comparison_files import Truth
-from gmc_core.experiment import ExperimentConfig
-from gmc_core.ratings import RatingScale
-from gmc_core.store import HeldOut
+from gmc_core.comparison.comparators.measure import Outcome
+from gmc_core.comparison.compare import Comparison
+from gmc_core.comparison.comparison_files import Truth
+from gmc_core.data.ratings import RatingScale
+from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.paper.claims import Measured, Results, Subject
+from gmc_core.runs.store import HeldOut
 
 STARS = RatingScale(1, 5)
 DATA: dict[str, Any] = {

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from gmc_core.ratings import Ratings, RatingScale, Vocabulary
-from gmc_core.signals import Layout, Signals
+from gmc_core.data.ratings import Ratings, RatingScale, Vocabulary
+from gmc_core.gaussian.signals import Layout, Signals
 
 STARS = RatingScale(1, 5)
 
@@ -80,3 +80,13 @@ def movielens_folder(path: Path, users: int = 120, items: int = 30, seed: int = 
         )
     )
     return path
+
+
+def skewed_table(seed: int = 0):
+    """Opinions of two tastes, cut unevenly: half of all ratings are 5."""
+    rng = np.random.default_rng(seed)
+    opinions = rng.normal(size=(400, 3)) @ rng.normal(size=(3, 30)) + 0.5 * rng.normal(
+        size=(400, 30)
+    )
+    values = 1.0 + np.searchsorted([-3.0, -2.0, -1.0, 0.0], opinions)
+    return ratings_of(values, rng.random(values.shape) < 0.5)

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from gmc_core.experiment import ExperimentConfig
-from gmc_core.filters import Filter
-from gmc_core.fit import IterationRecord
-from gmc_core.settings import FitSettings
-from gmc_core.store import Run, Store
-from gmc_core.store.queue import Claim
-from gmc_core.worker.heart import BEAT_SECONDS
+from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.fit import IterationRecord
+from gmc_core.gaussian.settings import FitSettings
+from gmc_core.protocol.filters import Filter
+from gmc_core.runs.store import Run, Store
+from gmc_core.runs.store.queue import Claim
+from gmc_core.runs.worker.heart import BEAT_SECONDS
 
 ROOT = Path(__file__).parents[1]
 
@@ -29,9 +29,9 @@ ROOT = Path(__file__).parents[1]
 # done once, and no other thread exists when it forks.
 NURSERY = """
 import os, signal, sys
-import gmc_core.worker.loop
-from gmc_core.store import Store
-from gmc_core.worker import work
+import gmc_core.runs.worker.loop
+from gmc_core.runs.store import Store
+from gmc_core.runs.worker import work
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 home, arguments = sys.argv[1], eval(sys.argv[2])
 for _ in sys.stdin:
@@ -106,7 +106,7 @@ def kill(pid: int) -> bool:
 
 def alive(pid: int) -> bool:
     """Whether the process runs."""
-    from gmc_core.store.identity import process_mark
+    from gmc_core.runs.store.identity import process_mark
 
     return process_mark(pid) is not None
 

@@ -9,16 +9,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import streamlit as st
+from made_records import record
 from streamlit.testing.v1 import AppTest
-from test_figures_fit import record
 
-from gmc_core.experiment import ExperimentConfig, prepare
-from gmc_core.filters import Filter
-from gmc_core.metrics import Scores
-from gmc_core.settings import FitSettings
-from gmc_core.store import Run, Store
-from gmc_core.store import queue as worker_side
-from gmc_core.sweeps import SweepConfig, submit_sweep
+from gmc_core.fitting.experiment import ExperimentConfig, prepare
+from gmc_core.gaussian.settings import FitSettings
+from gmc_core.protocol.filters import Filter
+from gmc_core.protocol.metrics import Scores
+from gmc_core.runs.store import Run, Store
+from gmc_core.runs.store import queue as worker_side
+from gmc_core.runs.sweeps import SweepConfig, submit_sweep
 
 APP = str(Path(__file__).parent.parent / "app.py")
 SMALL = Filter(max_items=60)
@@ -120,14 +120,16 @@ def use_folders(tmp_path: Path, monkeypatch: Any) -> list[Store]:
     monkeypatch.setenv("GMC_CACHE", str(tmp_path / "cache"))
     st.cache_resource.clear()
     asked: list[Store] = []
-    monkeypatch.setitem(sys.modules, "gmc_core.worker", SimpleNamespace(ensure_worker=asked.append))
+    monkeypatch.setitem(
+        sys.modules, "gmc_core.runs.worker", SimpleNamespace(ensure_worker=asked.append)
+    )
     return asked
 
 
 def opened(page: str, **query: str) -> AppTest:
     """A page as its URL opens it."""
     at = AppTest.from_file(APP, default_timeout=60)
-    at.session_state["explorer.entered"] = True  # as app.py does, which is not run first here
+    at.session_state["gmc_dashboard.entered"] = True  # as app.py does, which is not run first here
     for name, value in query.items():
         at.query_params[name] = value
     return at.switch_page(f"pages/{page}.py").run()

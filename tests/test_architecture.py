@@ -37,7 +37,7 @@ def test_the_core_is_found():
 @pytest.mark.parametrize("path", CORE, ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_core_imports_neither_streamlit_nor_the_dashboard(path):
     tops = {name.split(".")[0] for name in imported(path)}
-    assert not tops & {"streamlit", "explorer", "pages", "app", "altair"}
+    assert not tops & {"streamlit", "gmc_dashboard", "pages", "app", "altair"}
 
 
 def test_importing_the_whole_core_loads_no_streamlit():
@@ -115,13 +115,13 @@ def test_pages_compute_nothing(path):
 
 
 def test_no_file_is_too_long_to_read_in_one_sitting():
-    files = [*CORE, *(ROOT / "explorer").rglob("*.py"), *(ROOT / "pages").glob("*.py")]
+    files = [*CORE, *(ROOT / "gmc_dashboard").rglob("*.py"), *(ROOT / "pages").glob("*.py")]
     lengths = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in files}
     assert {name: length for name, length in lengths.items() if length > 460} == {}
 
 
 def test_no_pickle_eval_or_shell_in_the_product():
-    for path in [*CORE, *(ROOT / "explorer").rglob("*.py"), *(ROOT / "pages").glob("*.py")]:
+    for path in [*CORE, *(ROOT / "gmc_dashboard").rglob("*.py"), *(ROOT / "pages").glob("*.py")]:
         if path.name == "convert.py":
             continue  # reads the one source of the sample, run by hand
         text = path.read_text(encoding="utf-8")
@@ -134,9 +134,10 @@ def test_no_pickle_eval_or_shell_in_the_product():
 
 
 def test_what_the_command_line_repeats_to_start_quickly_equals_the_originals():
-    from gmc_core import experiment, settings, signals
     from gmc_core.cli import arguments, runs
-    from gmc_core.store import run
+    from gmc_core.fitting import experiment
+    from gmc_core.gaussian import settings, signals
+    from gmc_core.runs.store import run
 
     assert runs.STATES == run.STATES
     # "pair" is what a data set with its own test file makes of the protocol.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gmc_core.readers import load, loading
+from gmc_core.data.readers import load, loading
 
 GUIDE = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
 RATINGS = b'"User-ID";"ISBN";"Book-Rating"\n"7";"0345";"0"\n"7";"034X";"8"\n"9";"0345";"10"\n'
@@ -26,7 +26,7 @@ def code_of(section: str) -> str:
 
 @pytest.fixture
 def bookcrossing(monkeypatch):
-    module = types.ModuleType("gmc_core.readers.bookcrossing")
+    module = types.ModuleType("gmc_core.data.readers.bookcrossing")
     code = code_of("Adding a reader")
     assert len(code.splitlines()) < 100
     monkeypatch.setitem(sys.modules, module.__name__, module)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gmc_core.files import replacing
+from gmc_core.base.files import replacing
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has other rights")
 

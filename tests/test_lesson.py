@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from gmc_core import lesson
-from gmc_core.covariance import DenseCovariance
-from gmc_core.errors import ConfigError, DataError
-from gmc_core.gaussian import Gaussian
+from gmc_core.base.errors import ConfigError, DataError
+from gmc_core.gaussian.covariance import DenseCovariance
+from gmc_core.gaussian.parameters import Gaussian
 
 FEW = 0.15  # share of users that rated both movies, as on the page
 

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from making import random_table
 
-from gmc_core.errors import ConfigError, GmcError, NumericalError
-from gmc_core.fit import Fit
-from gmc_core.metrics import score
-from gmc_core.models import settings_for
-from gmc_core.ratings import Ratings, RatingScale
-from gmc_core.readers import load
-from gmc_core.settings import FitSettings
-from gmc_core.splits import no_split, weak_split
+from gmc_core.base.errors import ConfigError, GmcError, NumericalError
+from gmc_core.data.ratings import Ratings, RatingScale
+from gmc_core.data.readers import load
+from gmc_core.fitting.fit import Fit
+from gmc_core.gaussian.models import settings_for
+from gmc_core.gaussian.settings import FitSettings
+from gmc_core.protocol.metrics import score
+from gmc_core.protocol.splits import no_split, weak_split
 
 TABLE, KNOWN = random_table(24, 10, 0.6, seed=4)
 

@@ -15,15 +15,16 @@ import pyarrow.parquet
 import pytest
 from making import random_table, ratings_of
 
-from gmc_core import cli, files
-from gmc_core.errors import ConfigError, ResourceError
-from gmc_core.files import replacing, try_target
-from gmc_core.fit import fit
-from gmc_core.model_file import load_model, save_model
-from gmc_core.settings import FitSettings
-from gmc_core.splits import no_split
-from gmc_core.table_files import TableWriter, rounded_text
-from gmc_core.wide_table import complete_table, read_table, write_completed
+from gmc_core import cli
+from gmc_core.base import files
+from gmc_core.base.errors import ConfigError, ResourceError
+from gmc_core.base.files import replacing, try_target
+from gmc_core.base.table_files import TableWriter, rounded_text
+from gmc_core.fitting.fit import fit
+from gmc_core.gaussian.settings import FitSettings
+from gmc_core.model.model_file import load_model, save_model
+from gmc_core.protocol.splits import no_split
+from gmc_core.tables.wide_table import complete_table, read_table, write_completed
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = "k,x,y\na,1,2\nb,2,\nc,,5\nd,4,8\n"
@@ -267,9 +268,9 @@ def no_work(monkeypatch):
     def work(*_: object, **__: object) -> None:
         raise AssertionError("the work has begun")
 
-    monkeypatch.setattr("gmc_core.wide_table.read_table", work)
-    monkeypatch.setattr("gmc_core.model_file.load_model", work)
-    monkeypatch.setattr("gmc_core.readers.load", work)
+    monkeypatch.setattr("gmc_core.tables.wide_table.read_table", work)
+    monkeypatch.setattr("gmc_core.model.model_file.load_model", work)
+    monkeypatch.setattr("gmc_core.data.readers.load", work)
 
 
 def refused(arguments: list[str], capsys) -> str:
@@ -314,7 +315,7 @@ def test_rights_are_those_of_the_person(tmp_path):
     tmp_path.chmod(0o755)
     code = (
         "import os, sys, pathlib\n"
-        "from gmc_core.files import try_target\n"
+        "from gmc_core.base.files import try_target\n"
         "os.geteuid() or (os.setgroups([]), os.setgid(65534), os.setuid(65534))\n"
         "try: try_target(pathlib.Path(sys.argv[1]))\n"
         "except OSError as error: print(error.errno)"

@@ -11,19 +11,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from commands import refused, run, write_ratings
 from stored_runs import opened, texts, use_folders
-from test_cli_fit import refused, run, write_ratings
 
-from explorer import sources
-from gmc_core.downloads import download
-from gmc_core.errors import DataError, FetchError, GmcError, NumericalError, ResourceError
-from gmc_core.experiment import ExperimentConfig, prepare, run_experiment
-from gmc_core.filters import Filter
-from gmc_core.fit import Fit
-from gmc_core.model_file import load_model
-from gmc_core.readers import load
-from gmc_core.settings import FitSettings
-from gmc_core.splits import no_split, strong_split, weak_split
+from gmc_core.base.errors import DataError, FetchError, GmcError, NumericalError, ResourceError
+from gmc_core.data.downloads import download
+from gmc_core.data.readers import load
+from gmc_core.fitting.experiment import ExperimentConfig, prepare, run_experiment
+from gmc_core.fitting.fit import Fit
+from gmc_core.gaussian.settings import FitSettings
+from gmc_core.model.model_file import load_model
+from gmc_core.protocol.filters import Filter
+from gmc_core.protocol.splits import no_split, strong_split, weak_split
+from gmc_dashboard.shared import sources
 
 ALL = Filter(min_user_ratings=0, min_item_ratings=0)
 RNG = np.random.default_rng(0)
@@ -299,7 +299,7 @@ def test_predictions_that_fail_leave_the_old_file(capsys, tmp_path, monkeypatch)
     def full(value: float) -> str:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("gmc_core.table_files.number_text", full)
+    monkeypatch.setattr("gmc_core.base.table_files.number_text", full)
     line = refused(
         capsys, "predict", "--model", tmp_path / "m.npz", "--pairs", tmp_path / "pairs.csv",
         "--out", out,

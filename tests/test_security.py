@@ -18,17 +18,17 @@ import streamlit as st
 from computed_runs import computed
 from stored_runs import opened, texts, use_folders
 
-from explorer import sources
-from explorer.places import uploads_folder
-from explorer.tables import to_csv
-from gmc_core.attributes import UserGroups
-from gmc_core.errors import DataError
-from gmc_core.experiment import ExperimentConfig
-from gmc_core.filters import Filter
-from gmc_core.model_file import load_model, save_model
-from gmc_core.settings import FitSettings
-from gmc_core.store import Store, StoreError
-from gmc_core.table_files import TableWriter, safe_text
+from gmc_core.base.errors import DataError
+from gmc_core.base.table_files import TableWriter, safe_text
+from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.gaussian.attributes import UserGroups
+from gmc_core.gaussian.settings import FitSettings
+from gmc_core.model.model_file import load_model, save_model
+from gmc_core.protocol.filters import Filter
+from gmc_core.runs.store import Store, StoreError
+from gmc_dashboard.shared import sources
+from gmc_dashboard.shared.places import uploads_folder
+from gmc_dashboard.shared.tables import to_csv
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(path.stem for path in (ROOT / "pages").glob("*.py"))
@@ -293,7 +293,7 @@ def test_nothing_runs_text_of_a_person():
         "pd.read_pickle", "joblib", "yaml.load", "__import__(", "allow_pickle=True", "dill",
         "marshal.load",
     )  # fmt: skip
-    files = [*(ROOT / "gmc_core").rglob("*.py"), *(ROOT / "explorer").rglob("*.py")]
+    files = [*(ROOT / "gmc_core").rglob("*.py"), *(ROOT / "gmc_dashboard").rglob("*.py")]
     files += [*(ROOT / "pages").glob("*.py"), ROOT / "app.py"]
     for path in files:
         if path.name == "convert.py":

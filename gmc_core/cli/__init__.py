@@ -21,8 +21,8 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
+from gmc_core.base.errors import GmcError
 from gmc_core.cli.parser import Parser
-from gmc_core.errors import GmcError
 
 MODULES = (
     "gmc_core.cli.fit",
@@ -131,6 +131,6 @@ def _tolerate_narrow_terminals() -> None:
 
 
 def _version() -> str:
-    from gmc_core.version import package_version
+    from gmc_core.base.version import package_version
 
     return package_version()

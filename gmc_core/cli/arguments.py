@@ -7,12 +7,12 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from gmc_core.base.errors import ConfigError
 from gmc_core.cli.reading import add_reading_arguments, reading_from_arguments
 from gmc_core.cli.values import block, four_numbers, noise, number, whole
-from gmc_core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from gmc_core.experiment import ExperimentConfig
+    from gmc_core.fitting.experiment import ExperimentConfig
 
 __all__ = [
     "FIT",
@@ -33,7 +33,7 @@ FIT = (
     "prior_strength", "prior_target", "relaxation", "warm", "learn_noise", "attributes",
     "components", "noise_sha256",
 )  # fmt: skip
-# Of what a repeated command expects; roles of gmc_core.provenance, a test compares them.
+# Of what a repeated command expects; roles of gmc_core.fitting.provenance, a test compares them.
 HASHES = ("data", "train", "test", "noise", "ratings")
 
 
@@ -270,9 +270,9 @@ def config_from_arguments(args: argparse.Namespace, **fit: Any) -> ExperimentCon
     ConfigError
         If values have no meaning, alone or together.
     """
-    from gmc_core.experiment import ExperimentConfig
-    from gmc_core.filters import Filter
-    from gmc_core.models import settings_for
+    from gmc_core.fitting.experiment import ExperimentConfig
+    from gmc_core.gaussian.models import settings_for
+    from gmc_core.protocol.filters import Filter
 
     pair = args.train is not None or args.test is not None
     if pair:

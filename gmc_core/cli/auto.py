@@ -64,12 +64,12 @@ def run(args: argparse.Namespace) -> int:
     check_output(args.json, "--json")
     check_output(args.model_out, "--model-out")
     check_intervals(args.intervals, args.model_out)
-    from gmc_core.auto import Trial, choose
     from gmc_core.cli.data import DownloadBar
-    from gmc_core.experiment import finish, make_split, pooled_scores, prepare
-    from gmc_core.fit import Fit
-    from gmc_core.linalg.threads import Team
-    from gmc_core.model_file import save_model
+    from gmc_core.fitting.auto import Trial, choose
+    from gmc_core.fitting.experiment import finish, make_split, pooled_scores, prepare
+    from gmc_core.fitting.fit import Fit
+    from gmc_core.gaussian.linalg.threads import Team
+    from gmc_core.model.model_file import save_model
 
     team, limit = Team(args.threads), memory_limit_from_arguments(args)
     prepared = prepare(config, progress=DownloadBar())

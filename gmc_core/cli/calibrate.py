@@ -6,14 +6,14 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gmc_core.base.errors import GmcError
 from gmc_core.cli.output import duration, note
 from gmc_core.cli.parser import add_command
 from gmc_core.cli.values import number, whole
-from gmc_core.errors import GmcError
 
 if TYPE_CHECKING:
-    from gmc_core.linalg.threads import Team
-    from gmc_core.model import GaussianModel
+    from gmc_core.gaussian.linalg.threads import Team
+    from gmc_core.model.gaussian_model import GaussianModel
 
 EXAMPLES = """\
   gmc calibrate --model ml-1m.npz
@@ -48,10 +48,10 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Calibrate a model file in place."""
-    from gmc_core.calibration import note_of
-    from gmc_core.intervals import calibrated
-    from gmc_core.linalg.threads import Team
-    from gmc_core.model_file import load_model, save_model
+    from gmc_core.fitting.intervals import calibrated
+    from gmc_core.gaussian.linalg.threads import Team
+    from gmc_core.model.calibration import note_of
+    from gmc_core.model.model_file import load_model, save_model
 
     model = load_model(args.model)
     note(f"fitting {model.iteration} iterations to nearly all of the model's ratings …")
@@ -94,7 +94,7 @@ def check_intervals(wanted: float | str | None, model_out: str | None) -> None:
     ConfigError
         If the level is not between 0 and 1, or no model is saved.
     """
-    from gmc_core.errors import ConfigError
+    from gmc_core.base.errors import ConfigError
 
     if wanted is None:
         return
@@ -116,8 +116,8 @@ def with_intervals(
 
     wanted : the level, "none", or None for what is affordable. seconds : that its fit took.
     """
-    from gmc_core.calibration import AFFORDABLE_SECONDS, USUAL_LEVEL
-    from gmc_core.intervals import calibrated
+    from gmc_core.fitting.intervals import calibrated
+    from gmc_core.model.calibration import AFFORDABLE_SECONDS, USUAL_LEVEL
 
     if isinstance(wanted, str):
         return model

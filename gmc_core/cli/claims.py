@@ -6,15 +6,15 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any
 
+from gmc_core.base.errors import ConfigError
 from gmc_core.cli.arguments import FIT, add_experiment_arguments, config_from_arguments, whole
 from gmc_core.cli.output import check_output, duration, figure, note, table, write_text
 from gmc_core.cli.parser import add_command
-from gmc_core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from gmc_core.claims import Subject
-    from gmc_core.claims.results import Results
-    from gmc_core.store import Run, Store
+    from gmc_core.paper.claims import Subject
+    from gmc_core.paper.claims.results import Results
+    from gmc_core.runs.store import Run, Store
 
 EXAMPLES = """\
   gmc claims --data sample --out report.html
@@ -64,12 +64,12 @@ def run(args: argparse.Namespace) -> int:
         check_output(path, flag)
     if args.splits is not None and args.splits < 2:
         raise ConfigError(f"--splits must be 2 or more, not {args.splits}.")
-    from gmc_core.claims import Subject
-    from gmc_core.claims.check import look, progress
     from gmc_core.cli.data import DownloadBar
     from gmc_core.cli.progress import tell_prepared
     from gmc_core.cli.runs import open_store
-    from gmc_core.experiment import prepare
+    from gmc_core.fitting.experiment import prepare
+    from gmc_core.paper.claims import Subject
+    from gmc_core.paper.claims.check import look, progress
 
     config = config_from_arguments(args)
     prepared = prepare(config, progress=DownloadBar())
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _compute(store: Store, subject: Subject) -> None:
     """Wait for runs and comparison, with progress on stderr; Ctrl-C stops them."""
-    from gmc_core.claims.check import cancel
+    from gmc_core.paper.claims.check import cancel
 
     try:
         _follow_runs(store, subject)
@@ -101,8 +101,8 @@ def _compute(store: Store, subject: Subject) -> None:
 
 
 def _follow_runs(store: Store, subject: Subject) -> None:
-    from gmc_core.claims.check import submit
-    from gmc_core.worker import ensure_worker
+    from gmc_core.paper.claims.check import submit
+    from gmc_core.runs.worker import ensure_worker
 
     runs = submit(store, subject)
     told = {name for name, found in runs.items() if found.ended_for_good}
@@ -135,7 +135,7 @@ def _line(run: Run) -> str:
 
 
 def _follow_comparison(subject: Subject) -> None:
-    from gmc_core.claims.check import start_comparison
+    from gmc_core.paper.claims.check import start_comparison
 
     folder = start_comparison(subject)
     said = ""
@@ -153,8 +153,8 @@ def _follow_comparison(subject: Subject) -> None:
 
 def _tell(results: Results, args: argparse.Namespace) -> None:
     """Write the files, and the table to stdout."""
-    from gmc_core.claims import judge
-    from gmc_core.claims.report import (
+    from gmc_core.paper.claims import judge
+    from gmc_core.paper.claims.report import (
         as_html,
         as_json,
         as_markdown,

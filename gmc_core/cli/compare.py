@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from gmc_core.base.errors import ConfigError, GmcError
 from gmc_core.cli.arguments import FIT, add_experiment_arguments, config_from_arguments, whole
 from gmc_core.cli.output import (
     check_output,
@@ -20,14 +21,13 @@ from gmc_core.cli.output import (
     write_text,
 )
 from gmc_core.cli.parser import add_command
-from gmc_core.errors import ConfigError, GmcError
 
 if TYPE_CHECKING:
-    from gmc_core.comparison import Comparison, Difference, Row, Step
-    from gmc_core.experiment import ExperimentConfig, Prepared
-    from gmc_core.metrics import PairedDifference
-    from gmc_core.splits import Split
-    from gmc_core.store.comparisons import ComparisonFolder, Plan
+    from gmc_core.comparison.compare import Comparison, Difference, Row, Step
+    from gmc_core.fitting.experiment import ExperimentConfig, Prepared
+    from gmc_core.protocol.metrics import PairedDifference
+    from gmc_core.protocol.splits import Split
+    from gmc_core.runs.store.comparisons import ComparisonFolder, Plan
 
 EXAMPLES = """\
   gmc compare --data sample --seeds 0..9
@@ -119,7 +119,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the comparison."""
     check_output(args.json, "--json")
     check_output(args.markdown, "--markdown")
-    from gmc_core.comparators.peers import installed_peers
+    from gmc_core.comparison.comparators.peers import installed_peers
 
     peers = installed_peers(args.peer_python)
     if args.list:
@@ -145,8 +145,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _check_names(args: argparse.Namespace, peers: dict[str, str]) -> None:
     """Refuse unknown names before the ratings are read."""
-    from gmc_core.comparators import method_named
-    from gmc_core.ratings import RatingScale
+    from gmc_core.comparison.comparators import method_named
+    from gmc_core.data.ratings import RatingScale
 
     if not args.methods:
         raise ConfigError("--methods names no method; --list shows them.")
@@ -166,7 +166,7 @@ class _Run:
     ) -> None:
         from pathlib import Path
 
-        from gmc_core.store.comparisons import ComparisonFolder, folder_for
+        from gmc_core.runs.store.comparisons import ComparisonFolder, folder_for
 
         self.args, self.config, self.peers = args, config, peers
         self.folder: ComparisonFolder = (
@@ -184,7 +184,7 @@ class _Run:
 
     def _computed(self) -> Comparison:
         """The comparison, with its state in the folder whatever happens."""
-        from gmc_core.linalg.threads import Cancelled
+        from gmc_core.gaussian.linalg.threads import Cancelled
 
         if self.args.again:
             self.folder.forget_results()
@@ -213,10 +213,10 @@ class _Run:
     def _compare(self) -> Comparison:
         from gmc_core.cli.data import DownloadBar
         from gmc_core.cli.progress import tell_prepared
-        from gmc_core.comparators import method_named
-        from gmc_core.comparison import compare
-        from gmc_core.experiment import prepare
-        from gmc_core.linalg.threads import Team
+        from gmc_core.comparison.comparators import method_named
+        from gmc_core.comparison.compare import compare
+        from gmc_core.fitting.experiment import prepare
+        from gmc_core.gaussian.linalg.threads import Team
 
         prepared = prepare(self.config, progress=DownloadBar())
         tell_prepared(prepared)
@@ -240,7 +240,7 @@ class _Run:
         return (0,) if self.config.protocol == "pair" else self.args.seeds
 
     def _splits(self, prepared: Prepared) -> Iterator[Split]:
-        from gmc_core.experiment import make_split
+        from gmc_core.fitting.experiment import make_split
 
         for seed in self.seeds:
             split = make_split(self.config, prepared, seed)
@@ -251,10 +251,10 @@ class _Run:
             yield split
 
     def _make_plan(self, prepared: Prepared, methods: list[Any]) -> None:
-        from gmc_core.comparison_files import method_key
-        from gmc_core.experiment import describe
-        from gmc_core.store.comparison_again import repeating_command
-        from gmc_core.store.comparisons import Plan, command_for
+        from gmc_core.comparison.comparison_files import method_key
+        from gmc_core.fitting.experiment import describe
+        from gmc_core.runs.store.comparison_again import repeating_command
+        from gmc_core.runs.store.comparisons import Plan, command_for
 
         scale = prepared.ratings.scale
         reference = self.args.reference or self.args.methods[0]
@@ -282,7 +282,7 @@ class _Run:
     def _begin(self, step: Step) -> None:
         from dataclasses import replace
 
-        from gmc_core.comparison_files import truth_of
+        from gmc_core.comparison.comparison_files import truth_of
 
         assert self.plan is not None
         self.key = truth_of(step.split).key
@@ -308,7 +308,7 @@ class _Run:
         self.folder.keep_summary(comparison)
 
     def _status(self, state: str, now: str = "", message: str = "") -> None:
-        from gmc_core.store.comparisons import Status
+        from gmc_core.runs.store.comparisons import Status
 
         total = self.plan.total if self.plan else len(self.args.methods) * len(self.seeds)
         self.folder.keep_status(
@@ -370,7 +370,7 @@ def legend(comparison: Comparison) -> str:
 
 def methods_table(peers: dict[str, str]) -> str:
     """Names and labels of all methods, and which packages' are installed."""
-    from gmc_core.comparators import PEER_LABELS, available
+    from gmc_core.comparison.comparators import PEER_LABELS, available
 
     lines = [(name, label, "") for name, label in available().items()]
     lines += [

@@ -6,11 +6,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from gmc_core.base.errors import ConfigError
 from gmc_core.cli.output import check_output, note, table
 from gmc_core.cli.parser import add_command
 from gmc_core.cli.reading import SEPARATORS
 from gmc_core.cli.values import number, number_or_auto, whole
-from gmc_core.errors import ConfigError
 
 EXAMPLES = """\
   gmc complete --model ml-1m.npz --out completed.csv
@@ -136,7 +136,7 @@ def run(args: argparse.Namespace) -> int:
             other = "--table" if args.model is not None else "--model"
             raise ConfigError(f"{flag} belongs to {other}; leave it out.")
     check_output(args.out, "--out")
-    from gmc_core.table_files import format_of, path_beside
+    from gmc_core.base.table_files import format_of, path_beside
 
     format_of(args.out)
     beside = {"sd": args.sd, "low": args.interval, "high": args.interval}
@@ -148,10 +148,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _complete_model(args: argparse.Namespace) -> int:
-    from gmc_core.calibration import note_of
     from gmc_core.cli.calibrate import remedy
-    from gmc_core.completion import complete
-    from gmc_core.model_file import load_model
+    from gmc_core.model.calibration import note_of
+    from gmc_core.model.completion import complete
+    from gmc_core.model.model_file import load_model
 
     model = load_model(args.model)
     done = complete(
@@ -179,8 +179,8 @@ def _complete_model(args: argparse.Namespace) -> int:
 
 
 def _complete_table(args: argparse.Namespace) -> int:
-    from gmc_core.table_files import rounded_text
-    from gmc_core.wide_table import TableOptions, complete_table, read_table, write_completed
+    from gmc_core.base.table_files import rounded_text
+    from gmc_core.tables.wide_table import TableOptions, complete_table, read_table, write_completed
 
     options = TableOptions(
         id_columns=tuple(args.id_column or ()),
@@ -230,8 +230,8 @@ def _bounds(args: argparse.Namespace, names: tuple[str, ...]) -> Any:
     """The limits of all columns; one that is named wins over that of all."""
     import numpy as np
 
-    from gmc_core.bounds import Bounds
-    from gmc_core.table_columns import position_of
+    from gmc_core.tables.bounds import Bounds
+    from gmc_core.tables.table_columns import position_of
 
     ends = []
     for given, nothing in ((args.min_value, -np.inf), (args.max_value, np.inf)):

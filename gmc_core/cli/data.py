@@ -49,8 +49,8 @@ def add_parser(commands: Any) -> None:
 
 def run_list(args: argparse.Namespace) -> int:
     """Print the registry."""
-    from gmc_core.datasets import DATASETS
-    from gmc_core.downloads import cache_folder
+    from gmc_core.data.datasets import DATASETS
+    from gmc_core.data.downloads import cache_folder
 
     rows = []
     for entry in DATASETS.values():
@@ -78,7 +78,7 @@ def run_list(args: argparse.Namespace) -> int:
 
 def run_info(args: argparse.Namespace) -> int:
     """Print one entry."""
-    from gmc_core.datasets import info
+    from gmc_core.data.datasets import info
 
     entry = info(args.name)
     lines = [
@@ -100,7 +100,7 @@ def run_info(args: argparse.Namespace) -> int:
 
 def run_fetch(args: argparse.Namespace) -> int:
     """Download one entry."""
-    from gmc_core.datasets import fetch, info
+    from gmc_core.data.datasets import fetch, info
 
     entry = info(args.name)
     if entry.urls:
@@ -129,10 +129,10 @@ class DownloadBar:
 def run_check(args: argparse.Namespace) -> int:
     """Read, filter, report."""
     check_output(args.json, "--json")
-    from gmc_core.datasets import load_named
-    from gmc_core.errors import DataError
-    from gmc_core.experiment import Prepared, describe, split_reading
-    from gmc_core.filters import Filter, apply_filter
+    from gmc_core.base.errors import DataError
+    from gmc_core.data.datasets import load_named
+    from gmc_core.fitting.experiment import Prepared, describe, split_reading
+    from gmc_core.protocol.filters import Filter, apply_filter
 
     reading = split_reading(reading_from_arguments(args))
     loaded = load_named(args.data, progress=DownloadBar(), **reading)

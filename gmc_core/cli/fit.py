@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from gmc_core.base.errors import ConfigError, NumericalError
 from gmc_core.cli.arguments import (
     add_experiment_arguments,
     add_resource_arguments,
@@ -14,10 +15,9 @@ from gmc_core.cli.arguments import (
 from gmc_core.cli.calibrate import add_intervals_argument, check_intervals, with_intervals
 from gmc_core.cli.output import check_output, duration, figure, note, size, table, write_json
 from gmc_core.cli.parser import add_command
-from gmc_core.errors import ConfigError, NumericalError
 
 if TYPE_CHECKING:
-    from gmc_core.experiment import Experiment
+    from gmc_core.fitting.experiment import Experiment
 
 EXAMPLES = """\
   gmc fit --data sample
@@ -83,8 +83,8 @@ def run(args: argparse.Namespace) -> int:
     check_output(args.model_out, "--model-out")
     from gmc_core.cli.data import DownloadBar
     from gmc_core.cli.progress import run_with_progress, tell_prepared
-    from gmc_core.experiment import Experiment, prepare
-    from gmc_core.linalg.threads import Team
+    from gmc_core.fitting.experiment import Experiment, prepare
+    from gmc_core.gaussian.linalg.threads import Team
 
     team = Team(args.threads)
     limit = memory_limit_from_arguments(args)
@@ -141,7 +141,7 @@ def _keep(
 def _save_model(args: argparse.Namespace, experiment: Experiment) -> None:
     if args.model_out is None or experiment.fit is None:
         return
-    from gmc_core.model_file import save_model
+    from gmc_core.model.model_file import save_model
 
     model = experiment.fit.model()
     if experiment.finished:
@@ -222,9 +222,9 @@ def _scores(result: dict[str, Any]) -> str:
 
 def _warnings(result: dict[str, Any]) -> list[str]:
     """What a reader of the scores must know: few ratings, a scale that was only derived."""
-    from gmc_core.metrics import enough_repetitions, few_held_out
-    from gmc_core.ratings import RatingScale
-    from gmc_core.readers.report import scale_warning
+    from gmc_core.data.ratings import RatingScale
+    from gmc_core.data.readers.report import scale_warning
+    from gmc_core.protocol.metrics import enough_repetitions, few_held_out
 
     total, data, lines = result["summary"], result["data"], []
     repetitions = result["config"]["repetitions"]

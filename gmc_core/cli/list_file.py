@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from gmc_core.base.errors import ConfigError, DataError
 from gmc_core.cli.output import note
 from gmc_core.cli.reading import scale
-from gmc_core.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from gmc_core.model import GaussianModel
-    from gmc_core.person_ratings import Matched
+    from gmc_core.model.gaussian_model import GaussianModel
+    from gmc_core.model.person_ratings import Matched
 
 SHOWN = 20
 
@@ -49,9 +49,9 @@ def matched_file(model: GaussianModel, args: argparse.Namespace) -> Matched | No
         return None
     if args.user is not None:
         raise ConfigError("--ratings-file describes a new user; leave out it or --user.")
-    from gmc_core.person_ratings import match
-    from gmc_core.ratings import RatingScale
-    from gmc_core.readers.one_person import read_person
+    from gmc_core.data.ratings import RatingScale
+    from gmc_core.data.readers.one_person import read_person
+    from gmc_core.model.person_ratings import match
 
     given = None
     if args.file_scale is not None:

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
-from gmc_core.errors import ConfigError
-from gmc_core.files import replacing, try_target, without_nan, written_in_place
+from gmc_core.base.errors import ConfigError
+from gmc_core.base.files import replacing, try_target, without_nan, written_in_place
 
 
 def note(text: str = "") -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any, NoReturn
 
-from gmc_core.errors import ConfigError
+from gmc_core.base.errors import ConfigError
 
 
 class Parser(argparse.ArgumentParser):

@@ -8,10 +8,10 @@ import sys
 from contextlib import nullcontext
 from typing import Any
 
+from gmc_core.base.errors import ConfigError
 from gmc_core.cli.output import check_output, note, replaced
 from gmc_core.cli.parser import add_command
 from gmc_core.cli.reading import add_reading_arguments, reading_from_arguments
-from gmc_core.errors import ConfigError
 
 EXAMPLES = """\
   gmc predict --model ml-1m.npz --pairs pairs.csv > predictions.csv
@@ -57,12 +57,12 @@ def run(args: argparse.Namespace) -> int:
         )
     import numpy as np
 
-    from gmc_core.calibration import note_of
+    from gmc_core.base.table_files import number_text, safe_text
     from gmc_core.cli.calibrate import remedy
-    from gmc_core.intervals import pair_intervals
-    from gmc_core.model_file import load_model
-    from gmc_core.readers import DelimitedOptions, read_pairs
-    from gmc_core.table_files import number_text, safe_text
+    from gmc_core.data.readers import DelimitedOptions, read_pairs
+    from gmc_core.fitting.intervals import pair_intervals
+    from gmc_core.model.calibration import note_of
+    from gmc_core.model.model_file import load_model
 
     model = load_model(args.model)
     pairs = read_pairs(args.pairs, DelimitedOptions(**reading))

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from gmc_core.cli.output import duration, figure, note, size
 
 if TYPE_CHECKING:
-    from gmc_core.estimates import Estimate
-    from gmc_core.experiment import Experiment, Prepared
-    from gmc_core.fit import Fit, IterationRecord
+    from gmc_core.fitting.estimates import Estimate
+    from gmc_core.fitting.experiment import Experiment, Prepared
+    from gmc_core.fitting.fit import Fit, IterationRecord
 
 
 def tell_prepared(prepared: Prepared) -> None:
@@ -55,7 +55,7 @@ class _Progress:
                 note(text)
 
     def tell_cost(self, fit: Fit) -> None:
-        from gmc_core.estimates import estimate_of_fit
+        from gmc_core.fitting.estimates import estimate_of_fit
 
         cost, settings = fit.cost, fit.settings
         self.estimate = expected = estimate_of_fit(fit, self.repetitions)
@@ -85,7 +85,7 @@ class _Progress:
 
     def compile(self, fit: Fit) -> None:
         """Before the first iteration, so that none is slower for it."""
-        from gmc_core import compiling
+        from gmc_core.fitting import compiling
 
         if not self.total:
             return

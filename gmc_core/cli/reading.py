@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from gmc_core.base.errors import ConfigError
 from gmc_core.cli.values import number
-from gmc_core.errors import ConfigError
 
 # Written out, since importing them from where they are used would load NumPy for
 # every help text; a test compares them.

@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from gmc_core.base.errors import ConfigError
 from gmc_core.cli.list_file import add_file_arguments, matched_file
 from gmc_core.cli.output import check_output, note, table, write_json
 from gmc_core.cli.parser import add_command
 from gmc_core.cli.values import whole
-from gmc_core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from gmc_core.model import GaussianModel, Posterior, Recommendation
-    from gmc_core.person_ratings import Matched
+    from gmc_core.model.gaussian_model import GaussianModel, Posterior, Recommendation
+    from gmc_core.model.person_ratings import Matched
 
 EXAMPLES = """\
   gmc recommend --model ml-1m.npz --user 42 --top 5
@@ -76,9 +76,9 @@ def run(args: argparse.Namespace) -> int:
     if args.top < 1:
         raise ConfigError(f"--top is the length of the list, 1 or more, not {args.top}.")
     check_output(args.json, "--json")
-    from gmc_core.calibration import note_of
     from gmc_core.cli.calibrate import remedy
-    from gmc_core.model_file import load_model
+    from gmc_core.model.calibration import note_of
+    from gmc_core.model.model_file import load_model
 
     model = load_model(args.model)
     of_file = matched_file(model, args)
@@ -155,13 +155,13 @@ def _rating(model: GaussianModel, text: str) -> tuple[int, float]:
         )
     if kind == "id":
         return model.items.index(name.strip()), rating
-    from gmc_core.lookup import find_title
+    from gmc_core.model.lookup import find_title
 
     return find_title(name, model.item_info.titles, model.items.ids.tolist()), rating
 
 
 def _table(model: GaussianModel, found: list[Recommendation]) -> str:
-    from gmc_core.calibration import level_of
+    from gmc_core.model.calibration import level_of
 
     counts = model.ratings is not None
     spread = "± sd" if model.ordinal is None else "± sd of opinion"
@@ -202,8 +202,8 @@ def _explanation(model: GaussianModel, posterior: Posterior, item: Recommendatio
 def _plain(
     model: GaussianModel, posterior: Posterior, found: list[Recommendation]
 ) -> dict[str, Any]:
-    from gmc_core.answers import explained
-    from gmc_core.calibration import described
+    from gmc_core.model.answers import explained
+    from gmc_core.model.calibration import described
 
     return {
         "model": {"data": model.data_name, "iteration": model.iteration},

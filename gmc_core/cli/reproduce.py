@@ -5,17 +5,17 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from gmc_core.base.errors import ConfigError
 from gmc_core.cli.arguments import add_resource_arguments, memory_limit_from_arguments
 from gmc_core.cli.output import check_output, duration, figure, note, table, write_json
 from gmc_core.cli.parser import add_command
 from gmc_core.cli.values import number, whole
-from gmc_core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from gmc_core.experiment import Prepared
-    from gmc_core.metrics import Scores
-    from gmc_core.published import PublishedTable, Reference
-    from gmc_core.settings import FitSettings
+    from gmc_core.fitting.experiment import Prepared
+    from gmc_core.gaussian.settings import FitSettings
+    from gmc_core.paper.published import PublishedTable, Reference
+    from gmc_core.protocol.metrics import Scores
 
 EXAMPLES = """\
   gmc reproduce --table 2
@@ -60,11 +60,11 @@ def run(args: argparse.Namespace) -> int:
     check_output(args.json, "--json")
     from gmc_core.cli.data import DownloadBar
     from gmc_core.cli.progress import run_with_progress, tell_prepared
-    from gmc_core.experiment import Experiment, ExperimentConfig, prepare
-    from gmc_core.linalg.threads import Team
-    from gmc_core.metrics import Scores
-    from gmc_core.published import EACHMOVIE, MOVIELENS_1M
-    from gmc_core.settings import FitSettings
+    from gmc_core.fitting.experiment import Experiment, ExperimentConfig, prepare
+    from gmc_core.gaussian.linalg.threads import Team
+    from gmc_core.gaussian.settings import FitSettings
+    from gmc_core.paper.published import EACHMOVIE, MOVIELENS_1M
+    from gmc_core.protocol.metrics import Scores
 
     published = EACHMOVIE if args.table == 1 else MOVIELENS_1M
     limit, team = memory_limit_from_arguments(args), Team(args.threads)
@@ -104,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _differences(prepared: Prepared, published: PublishedTable, fit: FitSettings) -> list[str]:
     """Why figures on these data, with these settings, cannot be compared with the table."""
-    from gmc_core.settings import PAPER_EPSILON
+    from gmc_core.gaussian.settings import PAPER_EPSILON
 
     ratings, settings = prepared.ratings, published.settings
     scale = (ratings.scale.low, ratings.scale.high, ratings.scale.step)
@@ -129,7 +129,7 @@ def comparison(
     published: PublishedTable, number: int, weak: Scores, strong: Scores, reasons: list[str]
 ) -> str:
     """The table as text, and in a sentence how the result compares."""
-    from gmc_core.published import compare
+    from gmc_core.paper.published import compare
 
     rows = compare(published, weak, strong)
     short = {row.method: _short(row.reference) for row in published.results}

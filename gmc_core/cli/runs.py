@@ -10,8 +10,8 @@ from gmc_core.cli.output import duration, figure, note, size, table, write_json
 from gmc_core.cli.parser import add_command
 
 if TYPE_CHECKING:
-    from gmc_core.experiment import ExperimentConfig
-    from gmc_core.store import Run, Store
+    from gmc_core.fitting.experiment import ExperimentConfig
+    from gmc_core.runs.store import Run, Store
 
 EXAMPLES = """\
   gmc fit --data ml-1m --detach         a run in the background; prints its id
@@ -70,8 +70,8 @@ def add_parser(commands: Any) -> None:
 
 def detach(config: ExperimentConfig, *, again: bool = False) -> int:
     """Queue an experiment, see that someone computes it, and print its id."""
-    from gmc_core.store import Store
-    from gmc_core.worker import ensure_worker
+    from gmc_core.runs.store import Store
+    from gmc_core.runs.worker import ensure_worker
 
     with Store() as store:
         run, new = store.submit_or_find(config, again=again)
@@ -89,14 +89,14 @@ def detach(config: ExperimentConfig, *, again: bool = False) -> int:
 
 def found_sentence(run: Run, what: str) -> str:
     """That a start has led to a run, or sweep, that is there already."""
-    from gmc_core.store.naming import found_words
+    from gmc_core.runs.store.naming import found_words
 
     return f"this {what} {found_words(run)}; nothing new was started."
 
 
 def open_store() -> Store:
     """The store, with a word on a damaged one."""
-    from gmc_core.store import Store
+    from gmc_core.runs.store import Store
 
     store = Store()
     if store.set_aside is not None:
@@ -106,7 +106,7 @@ def open_store() -> Store:
 
 def list_runs(args: argparse.Namespace) -> None:
     """``runs list``"""
-    from gmc_core.store.naming import distinct_names
+    from gmc_core.runs.store.naming import distinct_names
 
     with open_store() as store:
         parent = store.find(args.sweep).id if args.sweep else None
@@ -142,7 +142,7 @@ def progress(run: Run) -> str:
 def nmae(store: Store, run: Run) -> float | None:
     """The pooled NMAE, or the last one so far; of a sweep the best."""
     if run.sweep is not None:
-        from gmc_core.sweeps import sweep_results
+        from gmc_core.runs.sweeps import sweep_results
 
         means = sweep_results(store, run.id).groupby(["epsilon", "iterations"])["nmae"].mean()
         return float(means.min()) if len(means.dropna()) else None
@@ -154,9 +154,9 @@ def nmae(store: Store, run: Run) -> float | None:
 
 def show_run(args: argparse.Namespace) -> None:
     """``runs show``"""
-    from gmc_core.report_html import flat, text
-    from gmc_core.store.seal import NOT_OURS
-    from gmc_core.store.transfer import content_of
+    from gmc_core.runs.report_html import flat, text
+    from gmc_core.runs.store.seal import NOT_OURS
+    from gmc_core.runs.store.transfer import content_of
 
     with open_store() as store:
         run = store.find(args.id)
@@ -186,7 +186,7 @@ def show_run(args: argparse.Namespace) -> None:
 def results_table(store: Store, run: Run) -> str:
     """The records of a run, or the results of a sweep so far."""
     if run.sweep is not None:
-        from gmc_core.sweeps import sweep_results
+        from gmc_core.runs.sweeps import sweep_results
 
         results = sweep_results(store, run.id)
         return table(
@@ -216,8 +216,8 @@ def results_table(store: Store, run: Run) -> str:
 
 def compare(args: argparse.Namespace) -> None:
     """``runs compare``"""
-    from gmc_core.report_html import flat, text
-    from gmc_core.store.naming import distinct_names
+    from gmc_core.runs.report_html import flat, text
+    from gmc_core.runs.store.naming import distinct_names
 
     with open_store() as store:
         runs = [store.find(name) for name in args.ids]
@@ -249,7 +249,7 @@ def compare(args: argparse.Namespace) -> None:
 
 def export_run(args: argparse.Namespace) -> None:
     """``runs export``"""
-    from gmc_core.store import transfer
+    from gmc_core.runs.store import transfer
 
     with open_store() as store:
         path = transfer.export(store, store.find(args.id).id, args.file, args.format)
@@ -258,8 +258,8 @@ def export_run(args: argparse.Namespace) -> None:
 
 def import_run(args: argparse.Namespace) -> None:
     """``runs import``"""
-    from gmc_core.store import transfer
-    from gmc_core.store.seal import NOT_OURS
+    from gmc_core.runs.store import transfer
+    from gmc_core.runs.store.seal import NOT_OURS
 
     with open_store() as store:
         run = transfer.import_run(store, args.file)
@@ -280,7 +280,7 @@ def cancel(args: argparse.Namespace) -> None:
 
 def resume(args: argparse.Namespace) -> None:
     """``runs resume``"""
-    from gmc_core.worker import ensure_worker
+    from gmc_core.runs.worker import ensure_worker
 
     with open_store() as store:
         for name in args.ids:

@@ -16,7 +16,7 @@ from gmc_core.cli.output import check_output, figure, note, write_json
 from gmc_core.cli.parser import add_command
 
 if TYPE_CHECKING:
-    from gmc_core.store import Run, Store
+    from gmc_core.runs.store import Run, Store
 
 EXAMPLES = """\
   gmc sweep --data sample --epsilon 0.03,0.1,0.3,1,3
@@ -70,8 +70,8 @@ def run(args: argparse.Namespace) -> None:
     """Run the sweep."""
     check_output(args.json, "--json")
     from gmc_core.cli.runs import found_sentence, open_store
-    from gmc_core.sweeps import SweepConfig, submit_or_find_sweep
-    from gmc_core.worker import ensure_worker
+    from gmc_core.runs.sweeps import SweepConfig, submit_or_find_sweep
+    from gmc_core.runs.worker import ensure_worker
 
     base = config_from_arguments(args, epsilon=args.epsilon[0], iterations=max(args.iterations))
     sweep = SweepConfig(base, args.epsilon, args.iterations, args.seeds)
@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> None:
 
 def follow(store: Store, parent: Run) -> Run:
     """Wait for the end, with progress on stderr."""
-    from gmc_core.worker import ensure_worker
+    from gmc_core.runs.worker import ensure_worker
 
     note(f"sweep {parent.id} of {sum(parent.children.values())} runs")
     told: set[str] = set()
@@ -119,9 +119,9 @@ def follow(store: Store, parent: Run) -> Run:
 
 def tell(store: Store, parent: Run, json: str | None) -> None:
     """Print the results, means over the seeds."""
+    from gmc_core.base.errors import GmcError
     from gmc_core.cli.runs import results_table
-    from gmc_core.errors import GmcError
-    from gmc_core.sweeps import sweep_results
+    from gmc_core.runs.sweeps import sweep_results
 
     results = sweep_results(store, parent.id)
     if json is not None:

@@ -51,8 +51,8 @@ def run(args: argparse.Namespace) -> int:
     import logging
     import sys
 
-    from gmc_core.store import Store
-    from gmc_core.worker import work
+    from gmc_core.runs.store import Store
+    from gmc_core.runs.worker import work
 
     logging.basicConfig(
         level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s"

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from explorer.serving import launch_options, serve
+from tests.tools.serving import launch_options, serve
 
 playwright_api = pytest.importorskip("playwright.sync_api")
 

@@ -13,7 +13,7 @@ import sys
 
 from playwright.sync_api import Error, sync_playwright
 
-from explorer.serving import CHROMIUM, launch_options
+from tests.tools.serving import CHROMIUM, launch_options
 
 PACKAGE = (
     ("apt-get", "update", "-qq"),

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import psutil
 
-from gmc_core.store import Store
+from gmc_core.runs.store import Store
 
 # A cold machine compiles the numerical code first.
 PATIENCE_SECONDS = 180.0

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import expect
 
-from explorer.screenshots import settle
+from tests.tools.screenshots import settle
 
 MAIN = '[data-testid="stMain"]'
 HEATMAP = '[data-testid="stVegaLiteChart"] svg'

@@ -10,8 +10,8 @@ from computed_runs import computed, small
 from playwright.sync_api import expect
 
 from browser.steps import MAIN, click_a_cell, download, in_both_themes, is_wider_than_the_window
-from explorer.screenshots import open_page, settle
-from gmc_core.store import Store
+from gmc_core.runs.store import Store
+from tests.tools.screenshots import open_page, settle
 
 FRAME = '[data-testid="stDataFrame"]'
 

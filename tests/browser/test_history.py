@@ -10,8 +10,8 @@ import pytest
 from computed_runs import computed, small
 from playwright.sync_api import expect
 
-from explorer.screenshots import open_page, settle
-from gmc_core.store import Store
+from gmc_core.runs.store import Store
+from tests.tools.screenshots import open_page, settle
 
 # In the order of the menu's links that the walk follows; each is its page's heading too.
 PAGES = ("Fit", "Sensitivity", "Compare", "Claims", "Runs", "Results", "Learn")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
-from explorer.screenshots import open_page, settle
+from tests.tools.screenshots import open_page, settle
 
 STEPS = '[aria-label^="Step "]'
 

@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import expect
 
 from browser.steps import BACKGROUND, MAIN, in_both_themes, is_wider_than_the_window
-from explorer.screenshots import PAGES, READY_MS, open_page, settle
-from explorer.serving import serve
+from tests.tools.screenshots import PAGES, READY_MS, open_page, settle
+from tests.tools.serving import serve
 
 BROKEN = '[data-testid="stException"]'
 

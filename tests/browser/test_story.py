@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 from browser.pace import held
 from browser.steps import PATIENCE_MS, button, download, run_of
-from explorer.screenshots import open_page, settle
+from tests.tools.screenshots import open_page, settle
 
 ITERATIONS = 20
 LOOKS = 3

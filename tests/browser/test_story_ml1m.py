@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from reader_files import real_data
 
 from browser.steps import PATIENCE_MS, button, click_a_pair, follow, rate_five_titles
-from explorer.screenshots import open_page, settle
+from tests.tools.screenshots import open_page, settle
 
 
 @pytest.mark.realdata

@@ -18,7 +18,7 @@ from browser.steps import (
     rate_five_titles,
     run_of,
 )
-from explorer.screenshots import open_page, settle
+from tests.tools.screenshots import open_page, settle
 
 ITERATIONS = 15
 

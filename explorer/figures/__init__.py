@@ -1,1 +1,0 @@
-"""Figures as functions: numbers in, a plotly figure out, no Streamlit inside."""

@@ -1,0 +1,1 @@
+"""Other methods and other packages on the same splits, with paired differences."""

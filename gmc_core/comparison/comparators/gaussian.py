@@ -1,0 +1,52 @@
+"""This package's own models as methods of a comparison."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from gmc_core.fitting.experiment import MODEL_VERSIONS
+from gmc_core.fitting.fit import fit
+from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.settings import FitSettings
+from gmc_core.protocol.splits import Split
+
+
+@dataclass(frozen=True)
+class GaussianMethod:
+    """A fit of :class:`gmc_core.fitting.fit.Fit` with given settings.
+
+    label : as shown; the name by default.
+    """
+
+    name: str
+    settings: FitSettings
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.label:
+            object.__setattr__(self, "label", self.name)
+
+    @property
+    def identity(self) -> str:
+        """The settings, what a file of noise variances holds, and the model's version."""
+        version = MODEL_VERSIONS[self.settings.model]
+        content = {"settings": self.settings.as_dict(), "version": version}
+        noise = self.settings.noise
+        if isinstance(noise, str) and Path(noise).is_file():
+            content["noise"] = hashlib.sha256(Path(noise).read_bytes()).hexdigest()
+        return json.dumps(content, sort_keys=True)
+
+    def predict(self, split: Split, team: Team) -> npt.NDArray[np.float64]:
+        """(n_test,) predictions of the last iteration."""
+        return fit_and_predict(split, self.settings, team)
+
+
+def fit_and_predict(split: Split, settings: FitSettings, team: Team) -> npt.NDArray[np.float64]:
+    """(n_test,) predictions of the last iteration of a fit."""
+    return fit(split, settings, team=team).predictions

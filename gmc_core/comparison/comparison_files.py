@@ -1,0 +1,188 @@
+"""The files of a comparison: held-out ratings, predictions and what they cost.
+
+    folder/splits/weak-0-1a2b3c4d5e6f.npz             held-out ratings
+    folder/results/knn-9f8e7d6c--weak-0-1a2b….npz     predictions of a method on a split
+
+Names hold a hash of the split's content and of the method's settings, so a file says
+what it is, whatever else is in the folder. Every file is written whole or not at all; one
+that is damaged counts as absent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gmc_core.base.errors import DataError
+from gmc_core.base.files import replacing
+from gmc_core.comparison.comparators.measure import Outcome
+from gmc_core.comparison.comparators.method import Method
+from gmc_core.protocol.splits import Split
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """What a split holds out.
+
+    key : text that stands for the whole split's content.
+    actual : (n,) the held-out ratings. unseen : (n,) whether nothing is known of the
+        user or the item.
+    """
+
+    key: str
+    protocol: str
+    seed: int | None
+    actual: npt.NDArray[np.float64]
+    unseen: npt.NDArray[np.bool_]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "key": self.key,
+            "protocol": self.protocol,
+            "seed": self.seed,
+            "test_ratings": len(self.actual),
+            "unseen": int(self.unseen.sum()),
+        }
+
+
+def truth_of(split: Split) -> Truth:
+    """The held-out ratings of a split, and its key.
+
+    Raises
+    ------
+    DataError
+        If nothing is held out.
+    """
+    if not split.n_test:
+        raise DataError(
+            "Nothing is held out, so there is nothing to compare on. Choose weak or strong "
+            "generalization."
+        )
+    digest = hashlib.sha256(split.train.sha256.encode())
+    digest.update(b"" if split.shown is None else split.shown.sha256.encode())
+    for part in (split.train, split.shown):
+        digest.update(b"" if part is None else part.side_sha256.encode())
+    for array, kind in (
+        (split.test_users, "<i8"),
+        (split.test_items, "<i8"),
+        (split.test_values, "<f8"),
+    ):
+        digest.update(array.astype(kind).tobytes())
+    seed = "" if split.seed is None else f"-{split.seed}"
+    return Truth(
+        f"{split.protocol}{seed}-{digest.hexdigest()[:12]}",
+        split.protocol,
+        split.seed,
+        split.test_values,
+        split.unseen_items | split.unseen_users,
+    )
+
+
+def method_key(method: Method) -> str:
+    """A method's name and a hash of its settings, fit for a file name."""
+    digest = hashlib.sha256(f"{method.name}\n{method.identity}".encode()).hexdigest()
+    return f"{re.sub(r'[^A-Za-z0-9._-]+', '_', method.name)}-{digest[:10]}"
+
+
+class ResultFiles:
+    """Results in a folder, which is made when the first one is kept.
+
+    Raises
+    ------
+    DataError
+        From all methods that write, if the folder cannot be written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def keep_truth(self, truth: Truth) -> None:
+        """Write the held-out ratings of a split, unless they are there."""
+        path = self._truth(truth.key)
+        if self.truth(truth.key) is None:
+            seed = -1 if truth.seed is None else truth.seed
+            _write(
+                path,
+                {
+                    "actual": truth.actual,
+                    "unseen": truth.unseen,
+                    "protocol": np.frombuffer(truth.protocol.encode(), np.uint8),
+                    "seed": np.asarray(seed, np.int64),
+                },
+            )
+
+    def truth(self, key: str) -> Truth | None:
+        """The held-out ratings of a split, None if they are not there."""
+        arrays = _read(self._truth(key))
+        if arrays is None or not {"actual", "unseen", "protocol", "seed"} <= set(arrays):
+            return None
+        seed = int(arrays["seed"])
+        return Truth(
+            key,
+            bytes(arrays["protocol"]).decode("ascii", "replace"),
+            None if seed < 0 else seed,
+            np.asarray(arrays["actual"], np.float64),
+            np.asarray(arrays["unseen"], bool),
+        )
+
+    def keep_outcome(self, method: Method, truth: Truth, outcome: Outcome) -> None:
+        """Write a method's predictions on a split with their cost."""
+        _write(
+            self._outcome(method_key(method), truth.key),
+            {
+                "predictions": outcome.predictions,
+                "seconds": np.asarray(outcome.seconds),
+                "cpu_seconds": np.asarray(outcome.cpu_seconds),
+                "peak_bytes": np.asarray(outcome.peak_bytes),
+            },
+        )
+
+    def outcome(self, method: Method | str, truth: Truth) -> Outcome | None:
+        """A method's result on a split, None if it is not there or does not fit.
+
+        method : the method, or its :func:`method_key`.
+        """
+        key = method if isinstance(method, str) else method_key(method)
+        arrays = _read(self._outcome(key, truth.key))
+        if arrays is None or not set(Outcome.__dataclass_fields__) <= set(arrays):
+            return None
+        predictions = np.asarray(arrays["predictions"], np.float64)
+        if predictions.shape != truth.actual.shape or not np.isfinite(predictions).all():
+            return None
+        numbers = (float(arrays[name]) for name in ("seconds", "cpu_seconds", "peak_bytes"))
+        return Outcome(predictions, *numbers)
+
+    def _truth(self, key: str) -> Path:
+        return self.folder / "splits" / f"{key}.npz"
+
+    def _outcome(self, method: str, split: str) -> Path:
+        return self.folder / "results" / f"{method}--{split}.npz"
+
+
+def _write(path: Path, arrays: dict[str, npt.NDArray]) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+    except OSError as error:
+        raise DataError(
+            f"The results cannot be written there ({error.strerror or error}). Choose another "
+            "folder, or make room on the disk.",
+            path=path.parent,
+        ) from error
+
+
+def _read(path: Path) -> dict[str, npt.NDArray] | None:
+    try:
+        with np.load(path) as stored:
+            return {name: stored[name] for name in stored.files}
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return None

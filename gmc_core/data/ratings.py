@@ -1,0 +1,459 @@
+"""The ratings: an immutable sparse table of users × items with its vocabulary.
+
+Everything downstream (splits, model, pages) works on positions 0..M-1 and
+0..N-1; the original ids, integers or strings, are mapped once, here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from gmc_core.base.errors import ConfigError, DataError, UnknownIdError
+from gmc_core.data.user_info import attribute_column
+
+FloatArray = npt.NDArray[np.floating]
+IntArray = npt.NDArray[np.integer]
+
+
+def frozen(array: np.ndarray) -> np.ndarray:
+    """The same array, made read-only (a view's base is left as it was)."""
+    array.setflags(write=False)
+    return array
+
+
+@dataclass(frozen=True)
+class RatingScale:
+    """The values that a rating can take: ``low, low + step, …, high``.
+
+    ``step`` is ``None`` for a continuous scale (Jester's -10..10).
+    """
+
+    low: float
+    high: float
+    step: float | None = 1.0
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.low) and np.isfinite(self.high)):
+            raise ConfigError(f"A rating scale needs finite ends, not {self.low}..{self.high}.")
+        if self.high < self.low:
+            raise ConfigError(
+                f"A rating scale runs from low to high; {self.low}..{self.high} does not."
+            )
+        if self.step is not None:
+            if not self.step > 0:
+                raise ConfigError(f"The step of a rating scale must be positive, not {self.step}.")
+            levels = (self.high - self.low) / self.step
+            none = self.high > self.low and levels < 0.5
+            if none or abs(levels - round(levels)) > 1e-6:
+                raise ConfigError(
+                    f"The scale {self.low}..{self.high} is not a whole number of steps of "
+                    f"{self.step}; give another step, or none for a continuous scale."
+                )
+
+    @property
+    def levels(self) -> FloatArray | None:
+        """All values of the scale in rising order, or None if it is continuous."""
+        if self.step is None:
+            return None
+        count = round((self.high - self.low) / self.step) + 1
+        return self.low + self.step * np.arange(count)
+
+    @property
+    def midpoint(self) -> float:
+        """The middle of the scale."""
+        return (self.low + self.high) / 2
+
+    @property
+    def is_stars(self) -> bool:
+        """Whether this is a 1..5, 1..6 or half-star scale, for which the paper's
+        defaults (initial value 3, ε = .3) were meant."""
+        return self.low in (0.5, 1.0) and self.high in (5.0, 6.0)
+
+    @property
+    def nmae_divisor(self) -> float:
+        """The NMAE divisor: E|a - b| for a, b independent and uniform on the scale.
+
+        For V levels a step s apart this is s (V² - 1) / (3 V): 1.6 on 1..5 and
+        35/18 = 1.944 on 1..6, the paper's factors. On a continuous scale it is
+        (high - low) / 3.
+
+        Raises
+        ------
+        ConfigError
+            If the scale has one value only: no error can be normalised by it.
+        """
+        if self.high == self.low:
+            raise ConfigError(
+                f"All ratings equal {self.low:g}, so NMAE has no divisor: there is nothing to "
+                "predict. Use data with at least two rating values."
+            )
+        levels = self.levels
+        if levels is None or self.step is None:
+            return (self.high - self.low) / 3
+        count = len(levels)
+        return self.step * (count**2 - 1) / (3 * count)
+
+    def project(self, values: npt.ArrayLike) -> FloatArray:
+        """The nearest value of the scale, inside its range (halves round up).
+
+        NaN stays NaN. On a continuous scale this only clips.
+        """
+        clipped = np.clip(np.asarray(values, dtype=np.float64), self.low, self.high)
+        if self.step is None:
+            return clipped
+        steps = np.floor((clipped - self.low) / self.step + 0.5)
+        return np.minimum(self.low + self.step * steps, self.high)
+
+    def __str__(self) -> str:
+        step = "continuous" if self.step is None else f"step {self.step:g}"
+        return f"{self.low:g}..{self.high:g}, {step}"
+
+
+class Vocabulary:
+    """The distinct ids of users or items, sorted, and the way back.
+
+    Integers sort by value and strings by code point, so the same ratings in
+    another row order have the same positions, hash and splits.
+
+    Parameters
+    ----------
+    ids : distinct ids, all integers or all strings, in rising order.
+    kind : "user" or "item"; used in messages.
+    """
+
+    def __init__(self, ids: npt.ArrayLike, kind: str) -> None:
+        array = np.asarray(ids)
+        if array.dtype.kind in "iu":
+            array = array.astype(np.int64)
+        else:
+            array = np.asarray(array, dtype=object)
+        if len(array) > 1 and not bool(np.all(array[:-1] < array[1:])):
+            raise DataError(f"The {kind} ids must be distinct and in rising order.")
+        self.ids = frozen(array.copy())
+        self.kind = kind
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def are_integers(self) -> bool:
+        """Whether the ids are integers (otherwise they are strings)."""
+        return self.ids.dtype.kind == "i"
+
+    @cached_property
+    def _position(self) -> dict[object, int]:
+        return {value: index for index, value in enumerate(self.ids.tolist())}
+
+    def find(self, ids: Sequence[object] | np.ndarray) -> npt.NDArray[np.int64]:
+        """Positions of ``ids``, -1 where an id is unknown.
+
+        An integer vocabulary also takes the id's decimal text ("12"), and a
+        string vocabulary an integer's text, since files and URLs hold text.
+        """
+        position = self._position
+        return np.fromiter(
+            (position.get(self._normal(value), -1) for value in np.asarray(ids, dtype=object)),
+            dtype=np.int64,
+            count=len(ids),
+        )
+
+    def _normal(self, value: object) -> object:
+        if self.are_integers:
+            if isinstance(value, str):
+                text = value.strip()
+                digits = text[1:] if text[:1] == "-" else text
+                # An id has 19 digits at most, and int() refuses thousands with an error.
+                usable = digits.isascii() and digits.isdigit() and len(digits) < 100
+                return int(text) if usable else value
+            return int(value) if isinstance(value, (int, np.integer)) else value
+        return value if isinstance(value, str) else str(value)
+
+    def index(self, value: object) -> int:
+        """The position of one id.
+
+        Raises
+        ------
+        UnknownIdError
+            If the id is not in the vocabulary.
+        """
+        found = int(self.find([value])[0])
+        if found < 0:
+            kind = "whole numbers" if self.are_integers else "text"
+            example = f", such as {self.ids[0]}" if len(self.ids) else ""
+            raise UnknownIdError(
+                f"There is no {self.kind} {str(value)!r} among the {len(self):,} {self.kind}s of "
+                f"this data; their ids are {kind}{example}."
+            )
+        return found
+
+    def subset(self, keep: np.ndarray) -> Vocabulary:
+        """The vocabulary of the positions where ``keep`` (mask or rising indices) says so."""
+        return Vocabulary(self.ids[keep], self.kind)
+
+
+@dataclass(frozen=True)
+class ItemInfo:
+    """What the source says of each item, aligned with the item vocabulary.
+
+    titles : tuple of N strings (None where the source has no title).
+    genres : tuple of N tuples of strings (empty where unknown).
+    years : float array of N (NaN where unknown).
+    """
+
+    titles: tuple[str | None, ...]
+    genres: tuple[tuple[str, ...], ...]
+    years: FloatArray
+
+    @classmethod
+    def unknown(cls, count: int) -> ItemInfo:
+        """Nothing known of ``count`` items."""
+        return cls((None,) * count, ((),) * count, frozen(np.full(count, np.nan)))
+
+    def subset(self, positions: np.ndarray) -> ItemInfo:
+        """The same for the items at ``positions`` (indices, not a mask)."""
+        return ItemInfo(
+            tuple(self.titles[p] for p in positions),
+            tuple(self.genres[p] for p in positions),
+            frozen(np.asarray(self.years, dtype=float)[positions]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Ratings:
+    """An immutable sparse users × items table, in compressed rows (CSR).
+
+    Attributes
+    ----------
+    users, items : the vocabularies, of length M and N.
+    indptr : (M + 1,) int64; user i's ratings are ``indptr[i]:indptr[i + 1]``.
+    indices : (nnz,) int32 item positions, rising within each user.
+    values : (nnz,) float64 ratings, finite.
+    scale : the rating scale.
+    item_info : titles, genres and years of the items.
+    user_info : attribute name → (M,) array of that attribute (age, gender, …), as
+        :func:`gmc_core.data.user_info.attribute_column` makes it.
+    name, licence, citation : of the data set, for display and saved models.
+
+    Users and items without ratings are allowed (a filter or a split can leave
+    some); missing and 0 are different things.
+    """
+
+    users: Vocabulary
+    items: Vocabulary
+    indptr: npt.NDArray[np.int64]
+    indices: npt.NDArray[np.int32]
+    values: npt.NDArray[np.float64]
+    scale: RatingScale
+    item_info: ItemInfo
+    user_info: Mapping[str, np.ndarray] = field(default_factory=dict)
+    name: str = "ratings"
+    licence: str = "unknown"
+    citation: str = ""
+
+    def __post_init__(self) -> None:
+        m, n = len(self.users), len(self.items)
+        if self.indptr.shape != (m + 1,) or self.indptr[-1] != len(self.indices):
+            raise DataError("The row pointers do not fit the number of users and ratings.")
+        if len(self.values) != len(self.indices):
+            raise DataError("Each rating needs one item and one value.")
+        if len(self.indices) and not (0 <= self.indices.min() and self.indices.max() < n):
+            raise DataError("An item position lies outside the item vocabulary.")
+        if not np.all(np.isfinite(self.values)):
+            raise DataError("Ratings must be finite numbers; leave a missing rating out.")
+        if len(self.item_info.titles) != n:
+            raise DataError("The item information does not fit the item vocabulary.")
+        for array in (self.indptr, self.indices, self.values):
+            frozen(array)
+        info = {str(key): frozen(attribute_column(own)) for key, own in self.user_info.items()}
+        if len(info) != len(self.user_info):
+            raise DataError("Two attributes of the users have the same name; rename one.")
+        object.__setattr__(self, "user_info", MappingProxyType(info))
+
+    @classmethod
+    def from_triplets(
+        cls,
+        user_ids: npt.ArrayLike,
+        item_ids: npt.ArrayLike,
+        values: npt.ArrayLike,
+        scale: RatingScale,
+        *,
+        users: Vocabulary | None = None,
+        items: Vocabulary | None = None,
+        item_info: ItemInfo | None = None,
+        user_info: Mapping[str, np.ndarray] | None = None,
+        name: str = "ratings",
+        licence: str = "unknown",
+        citation: str = "",
+    ) -> Ratings:
+        """Build from three arrays of equal length, one entry a rating.
+
+        ``users`` and ``items`` default to the distinct ids present. Two ratings
+        of one item by one user are an error here: the readers apply the
+        duplicate policy and count it in their report.
+        """
+        user_ids, item_ids = np.asarray(user_ids), np.asarray(item_ids)
+        users, rows = _encode(user_ids, users, "user")
+        items, columns = _encode(item_ids, items, "item")
+        matrix_values = np.asarray(values, dtype=np.float64)
+        order = np.lexsort((columns, rows))
+        rows, columns, matrix_values = rows[order], columns[order], matrix_values[order]
+        same = (rows[1:] == rows[:-1]) & (columns[1:] == columns[:-1])
+        if same.any():
+            where = int(np.flatnonzero(same)[0])
+            user, item = users.ids[rows[where]], items.ids[columns[where]]
+            raise DataError(
+                f"User {user} has rated item {item} more than once; keep one of the ratings."
+            )
+        counts = np.bincount(rows, minlength=len(users))
+        return cls(
+            users=users,
+            items=items,
+            indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            indices=columns.astype(np.int32),
+            values=matrix_values,
+            scale=scale,
+            item_info=item_info or ItemInfo.unknown(len(items)),
+            user_info=user_info or {},
+            name=name,
+            licence=licence,
+            citation=citation,
+        )
+
+    def __len__(self) -> int:
+        """The number of ratings."""
+        return len(self.values)
+
+    @property
+    def n_users(self) -> int:
+        """M, the number of users."""
+        return len(self.users)
+
+    @property
+    def n_items(self) -> int:
+        """N, the number of items."""
+        return len(self.items)
+
+    @property
+    def fill_ratio(self) -> float:
+        """Ratings ÷ (users × items), the paper's "available data ratio"."""
+        cells = self.n_users * self.n_items
+        return len(self) / cells if cells else 0.0
+
+    @cached_property
+    def user_counts(self) -> npt.NDArray[np.int64]:
+        """(M,) number of ratings of each user, the paper's N_i."""
+        return frozen(np.diff(self.indptr))
+
+    @cached_property
+    def item_counts(self) -> npt.NDArray[np.int64]:
+        """(N,) number of ratings of each item."""
+        return frozen(np.bincount(self.indices, minlength=self.n_items).astype(np.int64))
+
+    @cached_property
+    def rows(self) -> npt.NDArray[np.int32]:
+        """(nnz,) user position of each rating."""
+        return frozen(np.repeat(np.arange(self.n_users, dtype=np.int32), self.user_counts))
+
+    def to_csr(self) -> sparse.csr_matrix:
+        """The ratings as a SciPy matrix; an explicit 0 is a rating of 0."""
+        return sparse.csr_matrix(
+            (self.values, self.indices, self.indptr), shape=(self.n_users, self.n_items)
+        )
+
+    def of_user(self, user: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
+        """Item positions and values of the ratings of the user at a position."""
+        where = slice(self.indptr[user], self.indptr[user + 1])
+        return self.indices[where], self.values[where]
+
+    def title(self, item: int) -> str:
+        """The item's title, or its id where the source has none."""
+        return self.item_info.titles[item] or str(self.items.ids[item])
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash of ids, ratings and scale; row order of the source has no effect."""
+        digest = hashlib.sha256(b"gmc ratings 1\n")
+        for vocabulary in (self.users, self.items):
+            text = "\0".join(str(value) for value in vocabulary.ids.tolist())
+            digest.update(f"{vocabulary.are_integers} {len(vocabulary)}\n{text}\n".encode())
+        digest.update(self.indptr.astype("<i8").tobytes())
+        digest.update(self.indices.astype("<i4").tobytes())
+        digest.update(self.values.astype("<f8").tobytes())
+        digest.update(repr((self.scale.low, self.scale.high, self.scale.step)).encode())
+        return digest.hexdigest()
+
+    @cached_property
+    def side_sha256(self) -> str:
+        """Hash of what models can read besides the ratings: users' attributes and genres;
+        "" where there is nothing."""
+        known = {
+            name: (column.astype(np.float64) if column.dtype.kind == "i" else column).tolist()
+            for name, column in sorted(self.user_info.items())
+        }
+        if not known and not any(self.item_info.genres):
+            return ""
+        return hashlib.sha256(repr((known, self.item_info.genres)).encode()).hexdigest()
+
+    def keep_ratings(self, keep: npt.NDArray[np.bool_]) -> Ratings:
+        """The same users and items with only the ratings where ``keep`` is true."""
+        counts = np.bincount(self.rows[keep], minlength=self.n_users)
+        return Ratings(
+            users=self.users,
+            items=self.items,
+            indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            indices=self.indices[keep],
+            values=self.values[keep],
+            scale=self.scale,
+            item_info=self.item_info,
+            user_info=self.user_info,
+            name=self.name,
+            licence=self.licence,
+            citation=self.citation,
+        )
+
+    def select(
+        self, users: npt.NDArray[np.bool_] | None = None, items: npt.NDArray[np.bool_] | None = None
+    ) -> Ratings:
+        """Only the users and items where the masks, of length M and N, are true."""
+        keep_users = np.ones(self.n_users, bool) if users is None else np.asarray(users, bool)
+        keep_items = np.ones(self.n_items, bool) if items is None else np.asarray(items, bool)
+        user_positions, item_positions = np.flatnonzero(keep_users), np.flatnonzero(keep_items)
+        matrix = self.keep_ratings(keep_users[self.rows] & keep_items[self.indices])
+        new_item = np.cumsum(keep_items) - 1
+        return Ratings(
+            users=self.users.subset(user_positions),
+            items=self.items.subset(item_positions),
+            indptr=np.concatenate([[0], np.cumsum(matrix.user_counts[user_positions])]).astype(
+                np.int64
+            ),
+            indices=new_item[matrix.indices].astype(np.int32),
+            values=matrix.values,
+            scale=self.scale,
+            item_info=self.item_info.subset(item_positions),
+            user_info={key: column[user_positions] for key, column in self.user_info.items()},
+            name=self.name,
+            licence=self.licence,
+            citation=self.citation,
+        )
+
+
+def _encode(
+    ids: np.ndarray, vocabulary: Vocabulary | None, kind: str
+) -> tuple[Vocabulary, npt.NDArray[np.int64]]:
+    if vocabulary is None:
+        if ids.dtype.kind not in "iu":
+            ids = np.asarray(ids, dtype=object)
+        distinct, codes = np.unique(ids, return_inverse=True)
+        return Vocabulary(distinct, kind), codes.astype(np.int64)
+    codes = vocabulary.find(ids)
+    if (codes < 0).any():
+        vocabulary.index(ids[int(np.flatnonzero(codes < 0)[0])])
+    return vocabulary, codes

@@ -1,0 +1,423 @@
+"""Where the bytes come from: a folder, a zip archive, or one file.
+
+All three are opened in the same way and their files are found by base name at
+any depth, so that a format module never asks how the data were packed. Nothing
+is ever extracted to disk.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+from typing import IO, BinaryIO
+
+import psutil
+
+from gmc_core.base.errors import DataError, brief
+from gmc_core.data.readers import json_records, kinds, workbook
+from gmc_core.data.readers.unpacking import DAMAGE, Readable, unpacked
+
+# A hostile archive of a few kilobytes can inflate to terabytes. The largest
+# public rating set, MovieLens 32M, inflates to less than 1 GB at a ratio of 4.
+MAX_TOTAL_BYTES = 8 * 1024**3
+MAX_RATIO = 200
+RATIO_APPLIES_FROM_BYTES = 100 * 1024**2
+
+# A folder is searched, so a home directory given by mistake must not be walked.
+MAX_FOLDER_DEPTH = 5
+MAX_FOLDER_FILES = 20_000
+
+# A row of a table of ratings is short, and one of Jester's has a hundred jokes. A longer
+# line is found while it is read, before it fills the memory.
+MAX_LINE_BYTES = 16 * 1024**2
+# What reading takes at its peak, in bytes a byte of text; measured for MovieLens's layouts.
+MEMORY_PER_BYTE = 8
+
+# zipfile inflates bz2 and LZMA in steps of any size, past any check; files packed so are read
+# by gmc_core.data.readers.unpacking, which bounds them.
+COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
+CHUNK = 1 << 20
+HEAD_BYTES = 1 << 16
+HEAD_ROWS = 200  # of a workbook, whose first bytes hold none
+ALL = -1
+
+
+@dataclass(frozen=True)
+class Member:
+    """One file of a source.
+
+    ``label`` is the text for messages, ``name`` the base name without ``.gz`` (or another ending
+    of a packed file), ``depth`` the number of folders above it.
+    """
+
+    label: str
+    name: str
+    depth: int
+    _read: Callable[[int], bytes]
+    _heads: list[bytes] = field(default_factory=list, repr=False, compare=False)
+
+    def read(self) -> bytes:
+        """All bytes, inflated; a workbook or JSON as comma-separated text.
+
+        Raises
+        ------
+        DataError
+            If the file is empty, damaged, encrypted, too large to inflate, or of a kind that
+            holds no table (:mod:`gmc_core.data.readers.kinds`).
+        """
+        data = self._read(ALL)
+        if not data:
+            raise DataError("The file is empty; give a file with ratings.", path=self.label)
+        if kinds.is_zip(data):
+            return self._workbook(data, None)
+        return json_records.to_csv(data, self.label) if kinds.is_json(data) else data
+
+    def head(self) -> bytes:
+        """The first bytes (64 KB), which is enough to recognise a format; may be empty."""
+        if not self._heads:  # each format asks, and a workbook is opened as a whole
+            self._heads.append(self._start())
+        return self._heads[0]
+
+    def _start(self) -> bytes:
+        data = self._read(HEAD_BYTES)[:HEAD_BYTES]
+        if kinds.is_zip(data):
+            return self._workbook(self._read(ALL), HEAD_ROWS)[:HEAD_BYTES]
+        if not kinds.is_json(data):
+            return data
+        if len(data) == HEAD_BYTES:
+            try:
+                return json_records.to_csv(data, self.label, cut=True)[:HEAD_BYTES]
+            except DataError:  # a layout whose beginning says nothing alone
+                pass
+        return self.read()[:HEAD_BYTES]
+
+    def _workbook(self, data: bytes, rows: int | None) -> bytes:
+        """The sheet of a workbook; any other archive inside is not read."""
+        names = _names_in(data, self.label)
+        kinds.refuse_zipped(names, self.label)
+        if kinds.WORKBOOK not in names:
+            raise DataError("This is a zip archive; unpack it.", path=self.label)
+        return workbook.to_csv(data, self.label, _check_workbook, rows)
+
+
+def _names_in(data: bytes, label: str) -> list[str]:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return archive.namelist()
+    except (*_ZIP_ERRORS, NotImplementedError) as error:
+        raise _bad_zip(label, error) from error
+
+
+@dataclass(frozen=True)
+class Source:
+    """The files of a folder or zip, or one file with its neighbours.
+
+    ``single`` is the file that was named, if it was a file (not a zip).
+    """
+
+    path: Path
+    members: tuple[Member, ...]
+    single: Member | None = None
+
+    def find(self, *names: str) -> Member | None:
+        """The file with one of these base names (any case), the least deep one.
+
+        Raises
+        ------
+        DataError
+            If two files at the same depth have the name: the choice would be
+            arbitrary.
+        """
+        for name in names:
+            found = [m for m in self.members if m.name.lower() == name.lower()]
+            if self.single is not None and self.single in found:
+                return self.single
+            found.sort(key=lambda member: member.depth)
+            if len(found) > 1 and found[0].depth == found[1].depth:
+                raise DataError(
+                    f"There are two files named {name}: {found[0].label} and {found[1].label}. "
+                    "Give the path of the one to read.",
+                    path=self.path,
+                )
+            if found:
+                return found[0]
+        return None
+
+    def names(self) -> list[str]:
+        """Base names of all files, sorted."""
+        return sorted({member.name for member in self.members})
+
+
+def open_source(path: str | os.PathLike[str]) -> Source:
+    """Open a folder, zip or file for reading.
+
+    Raises
+    ------
+    DataError
+        If the path does not exist, or the archive is damaged, encrypted or
+        would inflate beyond the limits.
+    """
+    try:
+        place = Path(path).expanduser()
+        place.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        raise DataError("There is no such file or folder; check the path.", path=path) from None
+    except (OSError, ValueError, RuntimeError) as error:  # no right, too long, NUL, no such ~user
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(f"This cannot be opened ({reason}); check the path.", path=path) from None
+    if place.is_dir():
+        return Source(place, tuple(_folder_members(place)))
+    if not place.is_file():
+        raise DataError("This is neither a file nor a folder; give one.", path=place)
+    packed = kinds.is_zip(_first_bytes(place)) or place.suffix.lower() == ".zip"
+    if packed:
+        members = _zip_members(place)
+        if members is not None:
+            return Source(place, tuple(members))
+    # The file that was named is read even if it is a link: the person chose it.
+    single = _file_member(place, None, 0)
+    if packed:  # a workbook; which sheet is read stands in every message
+        sheet = workbook.first_sheet(_read_file(place, ALL), place, _check_workbook)
+        single = replace(single, label=f"{place}, {sheet}") if sheet else single
+    return Source(place, (single, *_neighbours(place)), single)
+
+
+def _neighbours(place: Path) -> list[Member]:
+    """The other files of a file's folder: titles may lie beside a ratings file."""
+    try:
+        others = sorted(place.parent.iterdir())
+    except OSError:  # a folder that may be entered, but not listed
+        return []
+    return [
+        _file_member(other, place.parent, 0)
+        for other in others
+        if other != place and other.suffix.lower() != ".zip" and other.is_file()
+    ]
+
+
+def _first_bytes(path: Path) -> bytes:
+    with _opened(path) as file:
+        return file.read(kinds.SIGN_BYTES)
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise DataError(
+            f"The file cannot be opened ({error.strerror}); check its permissions.", path=path
+        ) from error
+
+
+def _folder_members(folder: Path) -> list[Member]:
+    members = []
+    for parent, folders, files in os.walk(folder):
+        depth = len(Path(parent).relative_to(folder).parts)
+        folders[:] = sorted(
+            name for name in folders if depth < MAX_FOLDER_DEPTH and not name.startswith(".")
+        )
+        members += [
+            _file_member(Path(parent) / name, folder, depth)
+            for name in sorted(files)
+            if not name.startswith(".")
+        ]
+        if len(members) > MAX_FOLDER_FILES:
+            raise DataError(
+                f"The folder holds more than {MAX_FOLDER_FILES:,} files; give the folder or the "
+                "file of the data set itself.",
+                path=folder,
+            )
+    return members
+
+
+def _file_member(path: Path, root: Path | None, depth: int) -> Member:
+    def read(limit: int) -> bytes:
+        # A link that leaves the folder could make a shared folder read any file.
+        try:
+            inside = root is None or path.resolve().is_relative_to(root.resolve())
+        except (OSError, RuntimeError):  # links in a circle
+            inside = False
+        if not inside:
+            raise DataError(
+                "This is a link to a place outside the folder, or to none, so it is not followed; "
+                "copy the file into the folder or give its own path.",
+                path=path,
+            )
+        if not path.is_file():  # opening a pipe would wait for its writer for ever
+            raise DataError("This is no regular file; give the ratings as a file.", path=path)
+        return _read_file(path, limit)
+
+    return Member(str(path), kinds.plain_name(path.name), depth, read)
+
+
+def _read_file(path: Path, limit: int) -> bytes:
+    packing = kinds.packing(_first_bytes(path))
+    with _opened(path) as file:
+        size = path.stat().st_size
+        try:
+            if packing is not None:
+                return _inflate(file, packing, str(path), size, limit)
+            return _all(file, path, limit)
+        except OSError as error:
+            raise DataError(
+                f"The file cannot be read ({error.strerror or error}); check the disk.", path=path
+            ) from error
+
+
+def _all(
+    stream: IO[bytes] | Readable, label: object, limit: int, packed: int | None = None
+) -> bytes:
+    """The content of a stream, or its start; refused while it grows.
+
+    packed : bytes that it is inflated from, None if it was not packed.
+    """
+    chunks: list[bytes] = []
+    total, line, one_line = 0, 0, False
+    size = CHUNK if limit < 0 else min(CHUNK, limit)
+    while (limit < 0 or total < limit) and (chunk := stream.read(size)):
+        total += len(chunk)
+        _check_inflation(label, total if packed is None else packed, total)
+        _check_memory(label, total)
+        if not chunks:
+            kinds.refuse(chunk, label)
+            one_line = kinds.is_one_line(chunk)
+        first, last = _line_ends(chunk)
+        line += first
+        if line > MAX_LINE_BYTES and not one_line:
+            raise DataError(
+                f"A line is longer than {MAX_LINE_BYTES / 1024**2:g} MB, which no table has that "
+                "is read here; check the file and its line ends.",
+                path=label,
+            )
+        if last >= 0:
+            line = len(chunk) - 1 - last
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _line_ends(chunk: bytes) -> tuple[int, int]:
+    """Bytes before the first line end, and where the last one is (-1: there is none)."""
+    ends = [place for sign in (b"\n", b"\r") if (place := chunk.find(sign)) >= 0]
+    return min(ends, default=len(chunk)), max(chunk.rfind(b"\n"), chunk.rfind(b"\r"))
+
+
+def _inflate(packed: IO[bytes], packing: str, label: str, packed_bytes: int, limit: int) -> bytes:
+    """The content of a packed stream, checked while it grows."""
+    try:
+        return _all(unpacked(packed, packing), label, limit, packed_bytes)
+    except DAMAGE as error:
+        raise DataError(
+            f"The {packing} file is damaged or incomplete ({brief(error)}); get a fresh copy.",
+            path=label,
+        ) from error
+
+
+def _check_memory(path: object, size: int) -> None:
+    """Refuse what would not fit into the free memory; small texts always do."""
+    if size <= RATIO_APPLIES_FROM_BYTES:
+        return
+    free = psutil.virtual_memory().available
+    if size * MEMORY_PER_BYTE > free + size:  # the text that is held already is not free
+        raise DataError(
+            f"Reading it takes more than {size * MEMORY_PER_BYTE / 1e9:.1f} GB of memory, and "
+            f"{free / 1e9:.1f} GB are free; end other programs, or give a part of the ratings.",
+            path=path,
+        )
+
+
+def _check_inflation(path: object, packed: int, inflated: int) -> None:
+    if inflated > MAX_TOTAL_BYTES:
+        raise DataError(
+            f"There are more than {MAX_TOTAL_BYTES / 1024**3:g} GB of text, inflated if it is an "
+            "archive, which is more than is read (and a protection against archive bombs); give a "
+            "part of the ratings.",
+            path=path,
+        )
+    if inflated > RATIO_APPLIES_FROM_BYTES and inflated > MAX_RATIO * max(packed, 1):
+        raise DataError(
+            f"The archive would inflate to more than {MAX_RATIO} times its size, which is refused "
+            "as a protection against archive bombs; unpack it yourself and give the folder.",
+            path=path,
+        )
+
+
+def _check_workbook(path: object, packed: int, inflated: int) -> None:
+    """A workbook is held inflated while it is read."""
+    _check_inflation(path, packed, inflated)
+    _check_memory(path, inflated)
+
+
+def _zip_members(path: Path) -> list[Member] | None:
+    """The files of an archive; None for a workbook, which is one file to its reader."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = [info for info in archive.infolist() if not info.is_dir()]
+    except (*_ZIP_ERRORS, NotImplementedError) as error:
+        raise _bad_zip(path, error) from error
+    names = [info.filename for info in entries]
+    kinds.refuse_zipped(names, path)
+    if kinds.WORKBOOK in names:
+        return None
+    entries = [info for info in entries if _is_safe(info.filename)]
+    _check_inflation(path, sum(i.compress_size for i in entries), sum(i.file_size for i in entries))
+    for info in entries:
+        _check_inflation(f"{path}/{info.filename}", info.compress_size, info.file_size)
+    return [_zip_member(path, info) for info in entries]
+
+
+# What zipfile raises for damaged files, among them what its parts raise.
+_ZIP_ERRORS = (
+    zipfile.BadZipFile, EOFError, OSError, ValueError, OverflowError, LookupError, struct.error,
+    zlib.error,
+)  # fmt: skip
+
+
+def _bad_zip(path: object, error: Exception) -> DataError:
+    return DataError(
+        f"The zip file is damaged or incomplete ({brief(error)}); get a fresh copy.", path=path
+    )
+
+
+def _is_safe(name: str) -> bool:
+    """Whether a member stays inside its archive and is not a system by-product."""
+    pure = PurePosixPath(name.replace("\\", "/"))
+    drive = len(pure.parts[0]) == 2 and pure.parts[0].endswith(":") if pure.parts else True
+    hidden = pure.name.startswith(".") or "__MACOSX" in pure.parts
+    return not (pure.is_absolute() or ".." in pure.parts or drive or hidden)
+
+
+def _zip_member(path: Path, info: zipfile.ZipInfo) -> Member:
+    label = f"{path}/{info.filename}"
+
+    def read(limit: int) -> bytes:
+        if info.flag_bits & 1:
+            raise DataError(
+                "The zip file is protected by a password; unpack it and give the folder.",
+                path=label,
+            )
+        if info.compress_type not in COMPRESSIONS:
+            raise DataError(
+                "The zip file uses a compression other than the usual one (deflate), which is not "
+                "read; unpack it and give the folder.",
+                path=label,
+            )
+        try:
+            # zipfile stops at the declared size and checks the CRC, so the check of declared
+            # sizes above bounds the content; reading in chunks bounds what is inflated at once.
+            with zipfile.ZipFile(path) as archive, archive.open(info) as stream:
+                packing = kinds.packing(stream.peek(10)[:10])  # type: ignore[attr-defined]
+                if packing is not None:
+                    return _inflate(stream, packing, label, info.file_size, limit)
+                return _all(stream, label, limit, info.compress_size)
+        except (*_ZIP_ERRORS, NotImplementedError) as error:
+            raise _bad_zip(label, error) from error
+
+    pure = PurePosixPath(info.filename.replace("\\", "/"))
+    return Member(label, kinds.plain_name(pure.name), len(pure.parts) - 1, read)

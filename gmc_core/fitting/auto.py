@@ -1,0 +1,284 @@
+"""Auto: choose model, ε, noise, prior and L on ratings held out inside the training set.
+
+What is chosen on cannot be the test set, because :func:`choose` is never given one:
+it takes training ratings, holds some of every user out (:mod:`gmc_core.protocol.holdout`), and
+tries settings on the rest, one change at a time from good defaults, until nothing helps
+or the time is used up. The smallest of many errors is smaller than what it stands for,
+so the gain that is told is measured on a second set of held-out ratings, which chose
+nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gmc_core.base.errors import ConfigError, NumericalError
+from gmc_core.data.ratings import Ratings
+from gmc_core.fitting.estimates import estimate_seconds
+from gmc_core.fitting.fit import Fit
+from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.models import settings_for
+from gmc_core.gaussian.ordinal import MAX_VALUES
+from gmc_core.gaussian.settings import FitSettings, Precision, variance_unit
+from gmc_core.protocol.filters import Filter, apply_filter
+from gmc_core.protocol.holdout import HeldOutSet, hold_out
+from gmc_core.protocol.metrics import PairedDifference, normalized_errors, paired_difference
+
+Floats = npt.NDArray[np.float64]
+
+SECONDS = 60.0
+# A trial should not take more of the time than this; beyond it the catalogue is cut.
+_TRIAL_SHARE = 0.08
+_LEAST_ITEMS = 200
+
+# What is tried from the best settings so far, by model: a factor, or a value to take.
+_FACTORS: dict[str, tuple[tuple[str, tuple[float, ...]], ...]] = {
+    "paper": (("epsilon", (1 / 3, 3.0)),),
+    "exact": (("noise", (0.6, 1.6)), ("prior_strength", (0.4, 2.5))),
+    "ordinal": (("noise", (0.6, 1.6)), ("prior_strength", (0.4, 2.5))),
+}
+_GENRES = 0.1
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One try. nmae : on the ratings that choose, every user weighing alike; best over the
+    iterations, reached at ``iterations``."""
+
+    label: str
+    settings: FitSettings
+    nmae: float
+    iterations: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the choice is worth on held-out ratings that played no part in it.
+
+    ratings : how many. nmae, recipe : NMAE of the chosen settings and of the paper's recipe
+        at its best L, every user weighing alike.
+    lead : ``nmae`` less ``recipe``; its n counts users.
+    """
+
+    ratings: int
+    nmae: float
+    recipe: float
+    lead: PairedDifference
+
+    @classmethod
+    def of(cls, chosen: Floats, recipe: Floats, held: HeldOutSet) -> Report | None:
+        """From the errors of all held-out ratings; None with fewer than two users."""
+        if held.users < 2:
+            return None
+        own, other = held.by_user(chosen), held.by_user(recipe)
+        lead = paired_difference(own, other)
+        return cls(len(held.ratings), float(own.mean()), float(other.mean()), lead)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen, and why.
+
+    settings : complete, for a fit to all training ratings.
+    trials : in the order tried. held_out : ratings that chose. users : whose they are.
+    report : the gain, on other ratings; None where too few users have a rating to spare, or
+        the recipe broke down.
+    notes : what a reader must know, a sentence each.
+    """
+
+    settings: FitSettings
+    trials: tuple[Trial, ...]
+    held_out: int
+    users: int
+    report: Report | None
+    seconds: float
+    notes: tuple[str, ...]
+
+    @property
+    def lead(self) -> PairedDifference | None:
+        """NMAE of the chosen less the paper's recipe, on ratings that did not choose."""
+        return None if self.report is None else self.report.lead
+
+    @property
+    def reason(self) -> str:
+        """Why, in a few sentences."""
+        best = min(self.trials, key=lambda trial: trial.nmae)
+        return (
+            f"{best.label} with L = {best.iterations} had the smallest NMAE ({best.nmae:.4f}) of "
+            f"{len(self.trials)} settings on {self.held_out:,} ratings of {self.users:,} users "
+            f"held out inside the training set, every user weighing alike. {self._gain(best)}"
+        )
+
+    def _gain(self, best: Trial) -> str:
+        if best is self.trials[0] and best.settings.model == "paper":
+            return "These are the paper's settings with the best L."
+        if self.report is None:
+            return "What it gains on the paper's recipe on other ratings could not be measured."
+        lead = self.report.lead
+        return (
+            f"On {self.report.ratings:,} others, which chose nothing, it has "
+            f"{self.report.nmae:.4f}, {lead.mean:+.4f} [{lead.low:+.4f}, {lead.high:+.4f}] against "
+            f"the paper's recipe (95 % over {lead.n:,} users)."
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "settings": self.settings.as_dict(),
+            "reason": self.reason,
+            "held_out": self.held_out,
+            "users": self.users,
+            "report": self.report and asdict(self.report),
+            "seconds": self.seconds,
+            "notes": list(self.notes),
+            "trials": [
+                {
+                    "label": trial.label,
+                    "nmae": trial.nmae,
+                    "iterations": trial.iterations,
+                    "seconds": trial.seconds,
+                    "settings": trial.settings.as_dict(),
+                }
+                for trial in self.trials
+            ],
+        }
+
+
+def choose(
+    train: Ratings,
+    *,
+    seconds: float = SECONDS,
+    seed: int = 0,
+    dtype: Precision = "float32",
+    attributes: bool = True,
+    team: Team | None = None,
+    on_trial: Callable[[Trial], object] | None = None,
+) -> Choice:
+    """Settings for a fit to ``train``, chosen within about ``seconds``.
+
+    Parameters
+    ----------
+    train : the ratings to learn from; test ratings have no business here.
+    seconds : wall time to use; the trial that crosses it is finished.
+    seed : of the held-out ratings. dtype : of the trials and of the chosen settings.
+    attributes : whether what is known of users besides their ratings may be used.
+    on_trial : told of every trial.
+
+    Raises
+    ------
+    ConfigError
+        If ``seconds`` is not above 0.
+    DataError
+        If the ratings are too few.
+    Cancelled
+        If the team was told to stop.
+    """
+    if not seconds > 0:
+        raise ConfigError(f"The time to choose in must be above 0 seconds, not {seconds}.")
+    began = time.perf_counter()
+    team = team or Team()
+    reduced, notes = _affordable(train, seconds, dtype)
+    split, (choosing, reporting) = hold_out(reduced, seed, sets=2)
+    trials: list[Trial] = []
+    errors: list[Floats] = []
+
+    def attempt(label: str, settings: FitSettings) -> Trial | None:
+        if any(trial.settings == settings for trial in trials):
+            return None
+        start = time.perf_counter()
+        best: tuple[float, int, Floats] | None = None
+        fit = Fit(split, settings, team=team)
+        try:
+            for record in fit.records():
+                found = normalized_errors(fit.predictions, split.test_values, train.scale)
+                nmae = float(choosing.by_user(found).mean())
+                if best is None or nmae < best[0]:
+                    best = (nmae, record.iteration, found)
+        except NumericalError as error:
+            notes.append(f"{label}: {error}")
+        if best is None:
+            return None
+        trial = Trial(label, settings, best[0], best[1], time.perf_counter() - start)
+        trials.append(trial)
+        errors.append(best[2])
+        if on_trial is not None:
+            on_trial(trial)
+        return trial
+
+    for name in _models(train):
+        start = replace(settings_for(name), dtype=dtype).resolved(train.scale, train.n_items)
+        attempt(name, replace(start, attributes=attributes) if start.is_exact else start)
+    if not trials:
+        raise NumericalError("No model could be fitted to these ratings. Look at the data.")
+    improved = True
+    while improved and time.perf_counter() - began < seconds:
+        improved = False
+        best = min(trials, key=lambda trial: trial.nmae)
+        for label, settings in _neighbours(best.settings, train):
+            if time.perf_counter() - began > seconds:
+                notes.append("The time was used up before all neighbours were tried.")
+                break
+            trial = attempt(f"{best.settings.model}, {label}", settings)
+            if trial is not None and trial.nmae < best.nmae:
+                best, improved = trial, True
+    order = min(range(len(trials)), key=lambda k: trials[k].nmae)
+    chosen = trials[order]
+    recipe_first = trials[0].settings.model == "paper"
+    return Choice(
+        settings=replace(chosen.settings, iterations=chosen.iterations),
+        trials=tuple(trials),
+        held_out=len(choosing.ratings),
+        users=choosing.users,
+        report=Report.of(errors[order], errors[0], reporting) if recipe_first else None,
+        seconds=time.perf_counter() - began,
+        notes=tuple(notes),
+    )
+
+
+def _models(train: Ratings) -> tuple[str, ...]:
+    """The paper's recipe first; ordered ratings where there are few enough values."""
+    distinct = len(np.unique(train.values))
+    return ("paper", "ordinal" if 3 <= distinct <= MAX_VALUES else "exact")
+
+
+def _neighbours(settings: FitSettings, train: Ratings) -> Iterator[tuple[str, FitSettings]]:
+    """Settings that differ in one respect."""
+    for name, factors in _FACTORS[settings.model]:
+        for factor in factors:
+            value = float(f"{getattr(settings, name) * factor:.3g}")
+            changed = {**settings.as_dict(), name: value}
+            yield f"{name.replace('_', ' ')} {value:g}", FitSettings.from_dict(changed)
+    if settings.is_exact and any(train.item_info.genres):
+        assert settings.prior_target is not None
+        offset, genres, raters, own = settings.prior_target
+        other = 0.0 if genres else _GENRES * variance_unit(train.scale)
+        target = (offset, other, raters, own)
+        yield f"genre variance {other:g}", replace(settings, prior_target=target)
+
+
+def _affordable(train: Ratings, seconds: float, dtype: Precision) -> tuple[Ratings, list[str]]:
+    """The most rated items, as many as let some trials fit into the time."""
+    settings = replace(settings_for(_models(train)[-1]), dtype=dtype)
+
+    def trial_seconds(ratings: Ratings) -> float:
+        complete = settings.resolved(ratings.scale, ratings.n_items)
+        return estimate_seconds(complete, ratings.user_counts, ratings.n_items).repetition
+
+    reduced, limit = train, train.n_items
+    while trial_seconds(reduced) > _TRIAL_SHARE * seconds and limit > _LEAST_ITEMS:
+        limit = max(_LEAST_ITEMS, limit * 3 // 4)
+        only = Filter(min_user_ratings=0, min_item_ratings=0, max_items=limit)
+        reduced, _ = apply_filter(train, only)
+    if reduced is train:
+        return train, []
+    return reduced, [
+        f"To fit the time, settings were tried on the {reduced.n_items:,} most rated of "
+        f"{train.n_items:,} items, which hold {len(reduced) / len(train):.0%} of the ratings."
+    ]

@@ -1,0 +1,115 @@
+"""The compiled code that a fit needs: made before its first iteration, and known to be there.
+
+numba compiles a function when it is first called with arrays of a type, and keeps the
+result beside the source. Left alone, that would happen inside the first iteration of the
+first fit, whose time would then say nothing about the others. So a fit of a made-up table
+with the same model and precision is run before, where no mark says that it has been.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+
+from gmc_core.data.ratings import Ratings, RatingScale
+from gmc_core.fitting.fit import Fit
+from gmc_core.gaussian.linalg import solve
+from gmc_core.gaussian.linalg.solve import LANE_LIMIT
+from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.settings import FitSettings
+from gmc_core.protocol.splits import strong_split
+
+# Seconds of compiling for one precision on one core of an ordinary machine of 2026: the
+# recipe's functions, and what exact EM has besides.
+_SECONDS, _EXACT_SECONDS = 14.0, 8.0
+# One signal of the made-up table is too large for the lanes of the vector registers.
+_LARGEST = LANE_LIMIT + 4
+
+_Kind = tuple[str, bool, bool]  # precision, exact EM, ordered ratings
+
+_ready: set[_Kind] = set()
+
+
+def compile_for(settings: FitSettings) -> float:
+    """Compile what a fit with these settings calls, unless that has been done.
+
+    Returns
+    -------
+    Seconds that it took.
+    """
+    began = time.perf_counter()
+    kind = _kind(settings)
+    if must_compile(settings):
+        for users in (_LARGEST + 40, 8):  # more users than items, and fewer
+            _run(settings, users)
+        _ready.add(kind)
+        if (mark := _mark(kind)) is not None:
+            with suppress(OSError):
+                mark.touch()
+    return time.perf_counter() - began
+
+
+def must_compile(settings: FitSettings) -> bool:
+    """Whether :func:`compile_for` has something to compile, as far as can be told.
+
+    It has where it has not left its mark since the compiled functions' sources changed.
+    """
+    kind = _kind(settings)
+    if kind in _ready:
+        return False
+    mark = _mark(kind)
+    return mark is None or not mark.is_file()
+
+
+def compile_seconds(settings: FitSettings) -> float:
+    """About how long :func:`compile_for` will take; 0 where all is there."""
+    if not must_compile(settings):
+        return 0.0
+    return _SECONDS + (_EXACT_SECONDS if settings.is_exact else 0.0)
+
+
+def _kind(settings: FitSettings) -> _Kind:
+    return settings.dtype, settings.is_exact, settings.model == "ordinal"
+
+
+def _mark(kind: _Kind) -> Path | None:
+    """The file that says that all of a kind has been compiled; None without a cache."""
+    function: Any = solve.solve_lanes
+    try:
+        folder = Path(function.stats.cache_path)
+        package = Path(__file__).parent
+        sources = [*sorted((package / "linalg").glob("*.py")), package / "pictures.py"]
+        stamps = [(source.name, source.stat().st_mtime_ns) for source in sources]
+    except (OSError, TypeError):
+        return None
+    what = (kind, stamps, numba.__version__, sys.version_info[:3], os.environ.get("NUMBA_CPU_NAME"))
+    return folder / f"compiled-{hashlib.sha256(repr(what).encode()).hexdigest()[:16]}.mark"
+
+
+def _run(settings: FitSettings, users: int) -> None:
+    """A short fit to a made-up table, by both kinds of solves."""
+    items = _LARGEST + 2
+    rng = np.random.default_rng(0)
+    known = rng.random((users, items)) < 8 / items
+    known[0, : _LARGEST + 1] = True
+    known[:, 0] = True
+    rows, columns = np.nonzero(known)
+    ratings = Ratings.from_triplets(
+        rows, columns, rng.integers(1, 6, len(rows)).astype(float), RatingScale(1, 5)
+    )
+    few = replace(
+        settings, iterations=3, signals="rows", noise=0.5, epsilon=0.3, objective=False,
+        warm=1 if settings.is_exact else None,
+    )  # fmt: skip
+    split = strong_split(ratings, 0, users - 2, 2)
+    for _ in Fit(split, few, team=Team(1)).records():
+        pass

@@ -1,0 +1,268 @@
+"""How long a fit will take, before it starts and while it runs.
+
+One place for the pages and the command line. The estimate is the work of each iteration
+(arithmetic at rates that depend on the size of the systems, and numbers that must be
+moved), plus what is not arithmetic: starting a process, reading, compiling, saving.
+Rates are shares of this machine's own matrix product rate, which is measured once.
+The shares come from ``python -m benchmarks.estimates``, which compares estimate and
+clock for every model; they hold within a factor of 1.5 on an idle machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from gmc_core.fitting.compiling import compile_seconds
+from gmc_core.fitting.cost import gemm_rate
+from gmc_core.fitting.fit import Fit, IterationRecord
+from gmc_core.gaussian.estep import factored_flops
+from gmc_core.gaussian.mstep import choose_form
+from gmc_core.gaussian.settings import FitSettings
+
+Sizes = npt.NDArray[np.integer]
+
+# Shares of the matrix product rate, by what is computed; see :func:`_solve_seconds`.
+_SOLVE_SHARE, _SOLVE_HALF = 0.62, 30.0
+_INVERT_SHARE, _INVERT_HALF = 0.55, 60.0
+_PRODUCT_SHARE = 0.75
+_SPARSE_SHARE = 0.30
+# Seconds to gather or add one number of Σ at a random place, and to go through one in order.
+_SCATTERED = 1.2e-9
+_IN_ORDER = 0.5e-9
+
+STARTING = 1.8  # a process with everything imported
+_READING = 0.7e-6  # a rating
+_SAVING = 1.0e-8  # a number of Σ
+_ITERATION = 0.02  # recording
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Estimated seconds on this machine, if it has nothing else to do.
+
+    starting : of the process and of reading the data, once.
+    compiling : once on this machine; 0 where the compiled code is there.
+    preparing : before the first iteration of a repetition.
+    iterations : (L,) each iteration of a repetition.
+    saving : after the last one.
+    repetitions : how many.
+    """
+
+    starting: float
+    compiling: float
+    preparing: float
+    iterations: tuple[float, ...]
+    saving: float
+    repetitions: int = 1
+
+    @property
+    def repetition(self) -> float:
+        """Seconds of one repetition."""
+        return self.preparing + sum(self.iterations)
+
+    @property
+    def computing(self) -> float:
+        """All but compiling."""
+        return self.starting + self.repetitions * self.repetition + self.saving
+
+    @property
+    def total(self) -> float:
+        """All of it."""
+        return self.compiling + self.computing
+
+    def remaining(self, done: Sequence[IterationRecord]) -> float:
+        """Seconds still to go after the records ``done`` of all repetitions.
+
+        What the iterations of a kind have taken, in the estimate's terms, is what the
+        others of this kind are expected to take; an estimate of a kind of which none is
+        done is scaled as all that are done, half-way.
+        """
+        length = len(self.iterations)
+        if not done:
+            return self.total - self.starting
+        spent, planned = np.zeros(length), np.zeros(length)
+        for record in done:
+            place = min(record.iteration, length) - 1
+            spent[place] += record.seconds
+            planned[place] += self.iterations[place]
+        overall = float(spent.sum() / max(planned.sum(), 1e-9))
+        each = [
+            seconds * _pace(seconds, self.iterations, spent, planned, overall)
+            for seconds in self.iterations
+        ]
+        whole, begun = divmod(len(done), max(length, 1))
+        left = (self.repetitions - whole) * sum(each) - sum(each[:begun])
+        others = max(self.repetitions - whole - (1 if begun else 0), 0)
+        return float(max(left, 0.0)) + others * self.preparing + self.saving
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON; :meth:`from_dict` is the way back."""
+        return {
+            "starting": self.starting,
+            "compiling": self.compiling,
+            "preparing": self.preparing,
+            "iterations": list(self.iterations),
+            "saving": self.saving,
+            "repetitions": self.repetitions,
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, object]) -> Estimate:
+        """Read what :meth:`as_dict` wrote."""
+        known = {name: values[name] for name in cls.__dataclass_fields__}
+        return cls(**{**known, "iterations": tuple(known["iterations"])})  # type: ignore[arg-type]
+
+
+def _pace(
+    seconds: float,
+    estimated: tuple[float, ...],
+    spent: npt.NDArray[np.float64],
+    planned: npt.NDArray[np.float64],
+    overall: float,
+) -> float:
+    """How many times the estimate an iteration of ``seconds`` will take."""
+    alike = [k for k, other in enumerate(estimated) if 0.8 <= other / max(seconds, 1e-9) <= 1.25]
+    known = float(planned[alike].sum())
+    if known > 0:
+        return float(spent[alike].sum()) / known
+    return float(np.sqrt(overall))
+
+
+def estimate_seconds(
+    settings: FitSettings,
+    sizes: Sizes,
+    dimension: int,
+    *,
+    shown_sizes: Sizes | None = None,
+    repetitions: int = 1,
+    groups: int = 0,
+) -> Estimate:
+    """Estimated seconds of a fit.
+
+    Parameters
+    ----------
+    settings : complete, see :meth:`FitSettings.resolved`.
+    sizes : (M,) the N_i of the training signals. dimension : N.
+    shown_sizes : of the novel users under strong generalization, None otherwise.
+    groups : of users, by their attributes.
+    """
+    ratings = float(sizes.sum())
+    work = _Work(settings, sizes, dimension, gemm_rate(settings.dtype))
+    evaluating = 0.0
+    if shown_sizes is not None:
+        shown = _Work(settings, shown_sizes, dimension, work.rate)
+        evaluating = shown.fold_in()
+    warm = settings.warm or 1
+    iterations = []
+    for t in range(1, settings.iterations + 1):
+        if not settings.is_exact:
+            seconds = work.recipe(first=t == 1)
+        else:
+            seconds = work.exact(t, warm, last=t == settings.iterations)
+        iterations.append(seconds + evaluating + _ITERATION)
+    numbers = float(min(len(sizes), dimension)) * dimension if work.factored else dimension**2.0
+    return Estimate(
+        starting=STARTING + _READING * ratings,
+        compiling=compile_seconds(settings),
+        preparing=work.preparing(groups),
+        iterations=tuple(iterations),
+        saving=_SAVING * numbers + 0.1,
+        repetitions=repetitions,
+    )
+
+
+def estimate_of_fit(fit: Fit, repetitions: int = 1) -> Estimate:
+    """The estimate of a fit that is about to begin."""
+    novel = fit.shown_signals is not fit.signals
+    return estimate_seconds(
+        fit.settings,
+        fit.signals.sizes,
+        fit.signals.dimension,
+        shown_sizes=fit.shown_signals.sizes if novel else None,
+        repetitions=repetitions,
+        groups=len(fit.groups),
+    )
+
+
+class _Work:
+    """Seconds of the parts of an iteration."""
+
+    def __init__(self, settings: FitSettings, sizes: Sizes, dimension: int, rate: float) -> None:
+        self.settings, self.dimension, self.rate = settings, float(dimension), rate
+        self.sizes = sizes[sizes > 0].astype(np.float64)
+        self.count = float(len(sizes))
+        self.form = choose_form(sizes, dimension, dense=settings.is_exact)
+        self.components = settings.components or 1
+        self.item = np.dtype(settings.dtype).itemsize / 8
+        self.squares = float((self.sizes**2).sum())
+        self.ratings = float(self.sizes.sum())
+
+    @property
+    def factored(self) -> bool:
+        return self.form == "factor"
+
+    def _at(self, flops: npt.NDArray[np.float64] | float, share: float, half: float = 0.0) -> float:
+        """Seconds of ``flops``, at a rate that small systems reach a part of."""
+        if half:
+            return float((flops * (1 + half / self.sizes)).sum()) / (self.rate * share)
+        return float(np.sum(flops)) / (self.rate * share)
+
+    def e_step(self) -> float:
+        """Cholesky solves of all signals."""
+        gather = self.squares * _SCATTERED * self.item
+        if self.factored:
+            inside = factored_flops(self.sizes, int(self.count))
+            return self._at(inside, _SOLVE_SHARE, _SOLVE_HALF)
+        return self._at(self.sizes**3 / 3, _SOLVE_SHARE, _SOLVE_HALF) + gather
+
+    def inverses(self) -> float:
+        """Inverses of all signals' systems, added to G."""
+        moved = 2 * self.squares * _SCATTERED * self.item
+        return self._at(self.sizes**3, _INVERT_SHARE, _INVERT_HALF) + moved
+
+    def m_step(self) -> float:
+        """The paper's M-step in its cheapest form."""
+        m, n, passes = self.count, self.dimension, 6 * _IN_ORDER * self.item
+        if self.form == "factor":
+            products = self._at(3 * m * m * n, _PRODUCT_SHARE)
+            return products + self._at(2 * self.ratings * m, _SPARSE_SHARE) + passes * m * n
+        if self.form == "product":
+            products = self._at(m * n * n, _PRODUCT_SHARE)
+            return products + self._at(2 * self.ratings * n, _SPARSE_SHARE) + passes * n * n
+        scattered = self.squares * _SCATTERED * self.item
+        return self._at(3 * n**3, _PRODUCT_SHARE) + scattered + passes * n * n
+
+    def first_m_step(self) -> float:
+        """The first M-step, whose estimates differ from the initial value where known."""
+        return self.m_step() if self.form == "congruence" else 0.5 * self.m_step()
+
+    def exact_m_step(self) -> float:
+        """Σ G Σ, the passes that mix it with the prior, and the test of the step's length."""
+        n = self.dimension
+        factor = self._at(n**3 / 3, _PRODUCT_SHARE)
+        return self._at(3 * n**3, _PRODUCT_SHARE) + factor + 12 * _IN_ORDER * self.item * n * n
+
+    def recipe(self, *, first: bool) -> float:
+        """One iteration of MAP-EM, of every component of a mixture."""
+        m_step = self.first_m_step() if first else self.m_step()
+        return self.components * (m_step + self.e_step())
+
+    def exact(self, t: int, warm: int, *, last: bool) -> float:
+        """Iteration t of exact EM: the M-step, then the E-step that the next one needs."""
+        m_step = self.exact_m_step() if t > warm else self.m_step()
+        return m_step + (self.e_step() if t < warm or last else self.inverses())
+
+    def fold_in(self) -> float:
+        """What novel users' ratings say, once an iteration."""
+        return self.inverses() if self.settings.model == "ordinal" else self.e_step()
+
+    def preparing(self, groups: int) -> float:
+        """The split, the first state, and the prior of exact EM."""
+        seconds = 0.1 + 4e-7 * self.ratings
+        if self.settings.is_exact:
+            seconds += 60 * 20 * self.ratings * 2e-9 + self.dimension**2 * 2 * _IN_ORDER
+        return seconds + groups * self.ratings * 1e-9

@@ -1,0 +1,337 @@
+"""An experiment: data set, filter, protocol and repetitions, from one configuration.
+
+ratings → filter → split (one per repetition) → Fit → records and scores
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import psutil
+
+from gmc_core.data.datasets import load_named
+from gmc_core.data.downloads import Progress
+from gmc_core.data.ratings import Ratings, RatingScale
+from gmc_core.data.readers import DelimitedOptions, Loaded, LoadReport, load
+from gmc_core.fitting.config import MODEL_VERSIONS as MODEL_VERSIONS
+from gmc_core.fitting.config import PROTOCOLS as PROTOCOLS
+from gmc_core.fitting.config import ExperimentConfig as ExperimentConfig
+from gmc_core.fitting.config import Protocol as Protocol
+from gmc_core.fitting.fit import Fit, IterationRecord
+from gmc_core.fitting.provenance import check_files, check_ratings, file_hashes
+from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.protocol.baselines import baselines, pooled_baselines
+from gmc_core.protocol.filters import FilterReport, apply_filter
+from gmc_core.protocol.metrics import Scores, score_pooled
+from gmc_core.protocol.splits import Split, no_split, pair_split, strong_split, weak_split
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Loaded and filtered data of an experiment.
+
+    ratings : after the filter. pair : the explicit split of the "pair" protocol.
+    files : role → SHA-256 of each file that was read.
+    reading : options that read the data in the same way whatever would be found in them.
+    """
+
+    ratings: Ratings
+    load_report: LoadReport | None
+    filter_report: FilterReport | None
+    pair: Split | None = None
+    files: dict[str, str] = field(default_factory=dict)
+    reading: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def data_sha256(self) -> str:
+        """Hash of the ratings that the experiment sees."""
+        if self.pair is None:
+            return self.ratings.sha256
+        digest = hashlib.sha256(self.ratings.sha256.encode())
+        for array in (self.pair.test_users, self.pair.test_items, self.pair.test_values):
+            digest.update(array.tobytes())
+        return digest.hexdigest()
+
+
+def prepare(
+    config: ExperimentConfig,
+    ratings: Ratings | None = None,
+    *,
+    progress: Progress | None = None,
+) -> Prepared:
+    """Load (unless ``ratings`` are given) and filter the data of an experiment.
+
+    progress : told of a download, see :func:`gmc_core.data.datasets.fetch`.
+
+    Raises
+    ------
+    GmcError
+        If the data cannot be read, are not those expected, nothing is left of them, or no
+        error could be measured.
+    """
+    files = file_hashes(config)
+    check_files(config, files)
+    if config.protocol == "pair":
+        prepared = _prepare_pair(config, files)
+    else:
+        report, reading = None, dict(config.reading)
+        if ratings is None:
+            loaded = load_named(config.data, progress=progress, **split_reading(config.reading))
+            ratings, report, reading = loaded.ratings, loaded.report, loaded.report.reading
+            if "data" not in files:  # downloaded just now
+                files = file_hashes(config)
+                check_files(config, files)
+        filtered, filter_report = apply_filter(ratings, config.filter)
+        if config.protocol != "none":
+            _ = filtered.scale.nmae_divisor  # refuses constant ratings before they are fitted
+        prepared = Prepared(filtered, report, filter_report, files=files, reading=reading)
+    check_ratings(config, prepared.data_sha256)
+    return prepared
+
+
+def _prepare_pair(config: ExperimentConfig, files: dict[str, str]) -> Prepared:
+    """The two files of an explicit split; what both were found to be written like is kept."""
+    assert config.train_file is not None and config.test_file is not None
+    names = (config.train_file, config.test_file)
+    train, test = (_as_is(name, config.reading) for name in names)
+    split = pair_split(train.ratings, test.ratings)
+    scale = split.train.scale
+    _ = scale.nmae_divisor  # as above
+    other = test.report.reading
+    same = {k: v for k, v in train.report.reading.items() if k in other and other[k] == v}
+    step = "continuous" if scale.step is None else scale.step
+    reading = {**same, "low": scale.low, "high": scale.high, "step": step}
+    return Prepared(split.train, None, None, split, files, reading)
+
+
+def split_reading(reading: dict[str, Any]) -> dict[str, Any]:
+    """``ExperimentConfig.reading`` as the keywords of :func:`gmc_core.data.readers.load`."""
+    keywords = {key: value for key, value in reading.items() if key in ("format", "duplicates")}
+    options = {key: value for key, value in reading.items() if key not in keywords}
+    return {**keywords, "options": DelimitedOptions(**options)} if options else keywords
+
+
+def _as_is(path: str, reading: dict[str, Any]) -> Loaded:
+    return load(path, **{"format": "delimited", **split_reading(reading)})
+
+
+def make_split(config: ExperimentConfig, prepared: Prepared, seed: int) -> Split:
+    """The split of one repetition."""
+    if prepared.pair is not None:
+        return prepared.pair
+    ratings = prepared.ratings
+    if config.protocol == "weak":
+        return weak_split(ratings, seed, config.weak_users)
+    if config.protocol == "strong":
+        return strong_split(ratings, seed, config.weak_users, config.strong_users)
+    return no_split(ratings)
+
+
+@dataclass(frozen=True, eq=False)
+class Repetition:
+    """One finished (or stopped) repetition.
+
+    predictions : (n_test,) unprojected, of the last iteration.
+    baselines : name → scores of the same ratings, as dictionaries; empty without hold-out.
+    """
+
+    seed: int
+    records: tuple[IterationRecord, ...]
+    predictions: npt.NDArray[np.float64]
+    actual: npt.NDArray[np.float64]
+    unseen: npt.NDArray[np.bool_]
+    scores: Scores | None
+    notes: tuple[str, ...]
+    baselines: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON, without the predictions."""
+        return {
+            "seed": self.seed,
+            "n_test": len(self.actual),
+            "n_unseen": int(self.unseen.sum()),
+            "notes": list(self.notes),
+            "scores": self.scores and self.scores.as_dict(),
+            "baselines": self.baselines,
+            "records": [record.as_dict() for record in self.records],
+        }
+
+
+def finish(fit: Fit, records: list[IterationRecord]) -> Repetition:
+    """The result of a fit at its current state."""
+    split = fit.split
+    return Repetition(
+        seed=split.seed or 0,
+        records=tuple(records),
+        predictions=fit.predictions,
+        actual=split.test_values,
+        unseen=split.unseen_items | split.unseen_users,
+        scores=fit.scores(),
+        notes=split.notes,
+        baselines=_baselines(split),
+    )
+
+
+def _baselines(split: Split) -> dict[str, dict[str, Any]]:
+    """The scores of the simplest predictions; none where nothing is held out or known."""
+    if not split.n_test or not len(split.train):
+        return {}
+    return {name: scores.as_dict() for name, scores in baselines(split).items()}
+
+
+def pooled_scores(repetitions: list[Repetition], scale: RatingScale) -> Scores | None:
+    """Scores of all repetitions' test ratings together, None without hold-out."""
+    parts = [(r.predictions, r.actual) for r in repetitions if len(r.actual)]
+    if not parts:
+        return None
+    unseen = [r.unseen for r in repetitions if len(r.actual)]
+    return score_pooled(parts, scale, unseen)
+
+
+class Experiment:
+    """An experiment in progress; what it has reached outlives an error or Ctrl-C.
+
+    Parameters
+    ----------
+    prepared : already loaded data.
+    memory_limit : bytes; see :class:`Fit`.
+
+    Attributes
+    ----------
+    fit : of the current repetition, None before the first.
+    finished : whether all repetitions are done.
+    """
+
+    def __init__(
+        self,
+        config: ExperimentConfig,
+        *,
+        prepared: Prepared | None = None,
+        team: Team | None = None,
+        memory_limit: int | None = None,
+    ) -> None:
+        self.config = config
+        self.prepared = prepared or prepare(config)
+        self.fit: Fit | None = None
+        self.finished = False
+        self._team, self._memory_limit = team, memory_limit
+        self._done: list[Repetition] = []
+        self._records: list[IterationRecord] = []
+        self._began = time.perf_counter()
+
+    def run(
+        self,
+        on_record: Callable[[int, IterationRecord], object] | None = None,
+        on_start: Callable[[int, Fit], object] | None = None,
+    ) -> None:
+        """Run all repetitions.
+
+        on_record : called with (repetition index, record) after every iteration.
+        on_start : called with (repetition index, fit) before a repetition's first.
+        """
+        for index, seed in enumerate(self.config.seeds):
+            self.fit, self._records = None, []  # frees the last repetition's covariance
+            split = make_split(self.config, self.prepared, seed)
+            self.fit = Fit(split, self.config.fit, team=self._team, memory_limit=self._memory_limit)
+            if on_start is not None:
+                on_start(index, self.fit)
+            for record in self.fit.records():
+                self._records.append(record)
+                if on_record is not None:
+                    on_record(index, record)
+            self._done.append(finish(self.fit, self._records))
+        self.finished = True
+
+    def result(self) -> dict[str, Any]:
+        """What has been reached, in the layout of ``fit --json``: config, data, groups of
+        users that the mean depends on (of the last repetition), repetitions (the last one
+        incomplete unless ``finished``) and summary."""
+        ratings = self.prepared.ratings
+        scale = ratings.scale
+        repetitions = list(self._done)
+        if not self.finished and self.fit is not None and self._records:
+            repetitions.append(finish(self.fit, self._records))
+        seconds = time.perf_counter() - self._began
+        return {
+            "config": replace(
+                self.config, fit=self.config.fit.resolved(scale, ratings.n_items)
+            ).as_dict(),
+            "data": describe(self.prepared),
+            "finished": self.finished,
+            "user_groups": list(self.fit.groups.labels) if self.fit else [],
+            "repetitions": [repetition.as_dict() for repetition in repetitions],
+            "summary": summarise(repetitions, scale, seconds),
+        }
+
+
+def run_experiment(
+    config: ExperimentConfig,
+    *,
+    prepared: Prepared | None = None,
+    team: Team | None = None,
+    on_record: Callable[[int, IterationRecord], object] | None = None,
+    memory_limit: int | None = None,
+) -> tuple[dict[str, Any], Fit]:
+    """Run a whole :class:`Experiment`: its result, and the last repetition's fit."""
+    experiment = Experiment(config, prepared=prepared, team=team, memory_limit=memory_limit)
+    experiment.run(on_record)
+    assert experiment.fit is not None
+    return experiment.result(), experiment.fit
+
+
+def describe(prepared: Prepared) -> dict[str, Any]:
+    """The ``data`` part of a result."""
+    ratings = prepared.ratings
+    low_high = ratings.scale.high > ratings.scale.low
+    return {
+        "name": ratings.name,
+        "sha256": prepared.data_sha256,
+        "side_sha256": ratings.side_sha256,
+        "users": ratings.n_users,
+        "items": ratings.n_items,
+        "ratings": len(ratings),
+        "fill_ratio": ratings.fill_ratio,
+        "scale": [ratings.scale.low, ratings.scale.high, ratings.scale.step],
+        "divisor": ratings.scale.nmae_divisor if low_high else None,
+        "licence": ratings.licence,
+        "users_to_draw": int((ratings.user_counts >= 2).sum()),
+        "files": prepared.files,
+        "reading": prepared.reading,
+        "load_report": prepared.load_report and prepared.load_report.as_dict(),
+        "filter_report": prepared.filter_report and prepared.filter_report.as_dict(),
+    }
+
+
+def summarise(results: list[Repetition], scale: RatingScale, seconds: float) -> dict[str, Any]:
+    """The ``summary`` part of a result: pooled scores, time, peak memory.
+
+    nmae and mae after projection to the scale, rmse clipped but not rounded.
+    """
+    pooled = pooled_scores(results, scale)
+    scores = pooled.as_dict() if pooled else {}
+    names = ("nmae", "nmae_se", "mae", "rmse")
+    return {
+        **{name: scores.get(name) for name in names},
+        **{name: value for name, value in scores.items() if name not in names},
+        "baselines": pooled_baselines([result.baselines for result in results]),
+        "seconds": seconds,
+        "peak_rss_bytes": peak_rss_bytes(),
+    }
+
+
+def peak_rss_bytes() -> int:
+    """Peak resident memory of this process so far, earlier runs of a worker included."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return int(psutil.Process().memory_info().peak_wset)  # type: ignore[attr-defined]
+    # Linux counts in KiB, macOS in bytes.
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

@@ -1,0 +1,440 @@
+"""One fit on one split: MAP-EM with held-out evaluation after every iteration.
+
+fit = Fit(split, FitSettings(epsilon=0.3))
+for record in fit.records():      # the caller owns progress and stopping
+    print(record.iteration, record.nmae)
+model = fit.model()
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from gmc_core.base.errors import ConfigError, NumericalError
+from gmc_core.data.ratings import RatingScale
+from gmc_core.fitting.cost import Cost, check_memory, estimate_fit, has_large_weights
+from gmc_core.fitting.records import IterationRecord as IterationRecord
+from gmc_core.gaussian.attributes import STRENGTH, UserGroups
+from gmc_core.gaussian.covariance import DenseCovariance
+from gmc_core.gaussian.em import EmState, EmStep, Spares, initial_state, map_em
+from gmc_core.gaussian.estep import e_step, predict_pairs
+from gmc_core.gaussian.exact import exact_em
+from gmc_core.gaussian.folding import fold_in
+from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.mixture import (
+    Memberships,
+    MixtureState,
+    initial_mixture,
+    mixture_e_step,
+    mixture_em,
+    predict_mixture,
+)
+from gmc_core.gaussian.mixture_start import user_groups
+from gmc_core.gaussian.mstep import choose_form
+from gmc_core.gaussian.noise import Noise
+from gmc_core.gaussian.noise_files import load_noise
+from gmc_core.gaussian.ordinal import Opinions, OrdinalScale
+from gmc_core.gaussian.parameters import Gaussian
+from gmc_core.gaussian.priors import genre_matrix, prior_of
+from gmc_core.gaussian.settings import FitSettings, paper_epsilon
+from gmc_core.gaussian.signals import Layout, Signals
+from gmc_core.model.answers import answers
+from gmc_core.model.gaussian_model import GaussianModel
+from gmc_core.model.mixture_model import MixtureModel
+from gmc_core.protocol.metrics import Scores, score
+from gmc_core.protocol.splits import Split
+
+Found = TypeVar("Found")
+
+
+class StateError(ConfigError):
+    """A stored state that is not of these ratings and settings."""
+
+
+class Fit:
+    """A fit in progress; immutable inputs, one current state.
+
+    Parameters
+    ----------
+    split : what to learn from and what to predict.
+    settings : defaults are filled in from the rating scale.
+    team : the threads, and the way to cancel; see :class:`Team`.
+    start : the state of an interrupted fit with the same inputs.
+    memory_limit : bytes; default see :func:`gmc_core.fitting.cost.memory_limit`.
+
+    Raises
+    ------
+    ConfigError
+        If settings and protocol have no meaning together, or all ratings are equal and
+        the default ε, a share of their range, would be 0.
+    StateError
+        If ``start`` has other dimensions than these ratings, or is of another model.
+    ResourceError
+        If the fit would need more memory than allowed.
+
+    Attributes
+    ----------
+    predictions : (n_test,) of ``state``, unprojected.
+    shown_signals, pairs : what is known of the test users, and (signal, coordinate)
+        of each held-out rating.
+    """
+
+    def __init__(
+        self,
+        split: Split,
+        settings: FitSettings | None = None,
+        *,
+        team: Team | None = None,
+        start: EmState | None = None,
+        memory_limit: int | None = None,
+    ) -> None:
+        train, settings = split.train, settings or FitSettings()
+        self.split = split
+        if not len(train):
+            raise ConfigError("There are no training ratings, so there is nothing to learn from.")
+        _check_range(settings, train.scale)
+        self.settings = settings.resolved(train.scale, train.n_items)
+        self.team = team or Team()
+        layout = Layout(self.settings.signals, train.n_users, train.n_items, self.settings.block)
+        if split.shown is not None and layout.kind != "rows":
+            raise ConfigError(
+                "Strong generalization predicts users who were absent from training. With "
+                f"{layout.kind} as signals a user is part of the model's coordinates, so a new "
+                "user has none. Use rows as signals, or weak generalization."
+            )
+        self.signals = Signals.of(train, layout)
+        self.groups = UserGroups.of(train.user_info if self.settings.uses_attributes else {})
+        self.cost: Cost = estimate_fit(
+            self.settings,
+            self.signals.sizes,
+            layout.dimension,
+            groups=len(self.groups),
+            threads=self.team.size,
+        )
+        check_memory(self.cost, memory_limit)
+        self.signals = self.groups.on(self.signals, train)
+        noise = self.settings.noise
+        assert noise is not None
+        self._given_noise = Noise.of(load_noise(noise, train, layout), layout.dimension)
+        self.ordinal: OrdinalScale | None = None
+        if self.settings.model == "ordinal":
+            self.ordinal = OrdinalScale.of(train.values)
+        self.shown_signals = self.signals
+        if split.shown is not None:
+            rows = replace(layout, users=split.shown.n_users)
+            self.shown_signals = self.groups.on(Signals.of(split.shown, rows), split.shown)
+        self.pairs = self.shown_signals.layout.locate(split.test_users, split.test_items)
+        self._clusters: npt.NDArray[np.int64] | None = None
+        if self._components > 1:
+            kinds = genre_matrix(train) if layout.kind == "rows" else None
+            self._clusters = user_groups(self.signals, self._components, kinds)
+        if start is not None:
+            self._check_state(start)
+        self._state = start or self._initial_state()
+        self._lent = start is not None  # whether somebody else may hold the state's Σ
+        self.predictions = self._predict()
+
+    @property
+    def state(self) -> EmState:
+        """The last finished iteration; stays usable after a cancel or an error.
+
+        It is whose reads it: the fit never writes over its Σ, whatever follows.
+
+        Where the recipe was stopped in an E-step and the weights are large
+        (:func:`gmc_core.fitting.cost.has_large_weights`), reading this does that E-step's work
+        again: the weights of two iterations are not kept.
+        """
+        self._lent = True
+        return self._whole_state()
+
+    def look(self, at: Callable[[Gaussian], Found]) -> Found:
+        """What ``at`` finds in (μ, Σ) of the last finished iteration.
+
+        It must keep nothing of them: unlike after :attr:`state` and :meth:`model`, the
+        memory of this Σ is used again for a later one.
+        """
+        return at(self._state.gaussian)
+
+    def _whole_state(self) -> EmState:
+        """The state with its weights."""
+        if self._state.weights.size:
+            return self._state
+        if self.iteration == 0:
+            self._state = self._initial_state()
+        else:
+            team = Team(self.team.size)  # the fit's own was told to stop
+            found = e_step(self.signals, self._state.gaussian, self._given_noise, team)
+            self._state = replace(self._state, weights=found.weights)
+        return self._state
+
+    @property
+    def iteration(self) -> int:
+        """Of the last finished iteration; 0 before the first."""
+        return self._state.iteration
+
+    def _let_go(self) -> None:
+        """Forget the weights of ``state`` if they are large; see :attr:`state`."""
+        if has_large_weights(len(self.signals.values), self.signals.dimension):
+            self._state = replace(self._state, weights=np.zeros(0))
+
+    def _initial_state(self) -> EmState:
+        assert self.settings.initial is not None
+        signals = self.signals
+        if self.ordinal is not None:
+            guess = self.ordinal.first_guess(signals.values)
+            signals = replace(signals, values=guess)
+        if self._clusters is not None:
+            return initial_mixture(signals, self.settings.initial, self.settings.dtype)
+        return initial_state(signals, self.settings.initial, self.settings.dtype)
+
+    def _check_state(self, state: EmState) -> None:
+        """Compiled code would read beyond the end of arrays that are too short."""
+        ratings, size = len(self.signals.values), self.signals.dimension
+        gaussians, weights = [state.gaussian], [state.weights]
+        right = isinstance(state, MixtureState) == (self._clusters is not None)
+        if isinstance(state, MixtureState):
+            gaussians, weights = [*gaussians, *state.mixture.components], [*state.weights]
+            count = len(state.mixture.components)
+            right &= count in (1, self._components) and len(weights) == count
+            right &= state.responsibilities.shape == (self.signals.count, count)
+        for gaussian in gaussians:
+            own = gaussian.covariance
+            right &= gaussian.mean.shape == (size,) and own.dimension == size
+            right &= own.dtype == self.settings.dtype
+            B = gaussian.coefficients
+            right &= B is None or (len(self.groups) > 0 and B.shape == (size, len(self.groups)))
+            right &= not isinstance(own, DenseCovariance) or own.matrix.shape == (size, size)
+        right &= all(own.shape == (ratings,) for own in weights)
+        right &= state.values is None or state.values.shape == (ratings,)
+        right &= state.noise is None or (self.settings.learn_noise and state.noise > 0)
+        if not right:
+            raise StateError(
+                f"The stored state of iteration {state.iteration} is not one of a fit with these "
+                f"settings to {ratings:,} ratings of {size:,} coordinates. Begin without it."
+            )
+
+    @property
+    def noise(self) -> Noise:
+        """Σ_w of ``state``: as given, or as learned so far."""
+        variance = self._state.noise
+        return self._given_noise if variance is None else Noise.of(variance, self.signals.dimension)
+
+    @property
+    def _components(self) -> int:
+        """K; a mixture of one Gaussian is the plain recipe."""
+        return self.settings.components or 1
+
+    def records(self) -> Iterator[IterationRecord]:
+        """Run the remaining iterations, one record each.
+
+        Raises
+        ------
+        NumericalError, Cancelled
+            See :func:`gmc_core.gaussian.em.map_em`; ``state`` is the last finished iteration.
+        """
+        spares = Spares()
+        # The other models write no Σ over another.
+        reuses = not self.settings.is_exact and self._clusters is None
+        for step in self._steps(spares):
+            began = time.perf_counter()
+            before = (self._state, self.predictions, self._lent)
+            self._state, self._lent = step.state, False
+            try:
+                self.predictions = self._predict()
+                record = self._record(step, before[1], began)
+            except BaseException as error:
+                # Stopped while predicting: state and records must not part.
+                self._state, self.predictions, self._lent = before
+                if isinstance(error, NumericalError):
+                    at = step.state.iteration
+                    raise error.during(f"Predictions of iteration {at}", at) from error
+                raise
+            if reuses and not before[2]:
+                spares.put(before[0].gaussian)
+            del before, step  # or the old weights would live through the next iteration
+            yield record
+
+    def _steps(self, spares: Spares) -> Iterator[EmStep]:
+        """The iterations of the chosen model.
+
+        spares : as in :func:`gmc_core.gaussian.em.map_em`.
+        """
+        settings = self.settings
+        assert settings.epsilon is not None
+        state = self._whole_state()
+        if isinstance(state, MixtureState):
+            assert self._clusters is not None
+            return mixture_em(
+                self.signals,
+                state,
+                groups=self._clusters,
+                epsilon=settings.epsilon,
+                iterations=settings.iterations,
+                noise=self.noise,
+                team=self.team,
+            )
+        if not settings.is_exact:
+            return map_em(
+                self.signals,
+                state,
+                epsilon=settings.epsilon,
+                iterations=settings.iterations,
+                noise=self.noise,
+                team=self.team,
+                objective=settings.objective,
+                form=choose_form(self.signals.sizes, self.signals.dimension),
+                let_go=self._let_go,
+                spares=spares,
+            )
+        opinions = None
+        if self.ordinal is not None:
+            opinions = Opinions(self.ordinal, self.signals.values)
+        with self.team.whole():
+            prior = prior_of(settings, self.split.train, self.signals.layout)
+        return exact_em(
+            self.signals,
+            state,
+            epsilon=settings.epsilon,
+            iterations=settings.iterations,
+            noise=self.noise,
+            team=self.team,
+            prior=prior,
+            relaxation=settings.relaxation or 1.0,
+            warm=settings.warm or 1,
+            warm_epsilon=paper_epsilon(self.split.train.scale),
+            opinions=opinions,
+            learn_noise=settings.learn_noise,
+            covariate_strength=STRENGTH,
+        )
+
+    def scores(self) -> Scores | None:
+        """Scores of the current predictions, None without hold-out."""
+        split = self.split
+        if not split.n_test:
+            return None
+        unseen = split.unseen_items | split.unseen_users
+        return score(self.predictions, split.test_values, split.train.scale, unseen)
+
+    def model(self) -> GaussianModel:
+        """The model of the current state, with the training ratings; see :attr:`state`."""
+        self._lent = True
+        described: dict[str, Any] = dict(
+            gaussian=self._state.gaussian,
+            noise=self.noise,
+            ordinal=self.ordinal,
+            groups=None if self._state.gaussian.coefficients is None else self.groups,
+            layout=self.signals.layout,
+            items=self.split.train.items,
+            item_info=self.split.train.item_info,
+            scale=self.split.train.scale,
+            ratings=self.split.train,
+            settings=self.settings,
+            iteration=self.iteration,
+            data_name=self.split.train.name,
+            data_sha256=self.split.train.sha256,
+            licence=self.split.train.licence,
+            citation=self.split.train.citation,
+        )
+        if isinstance(self._state, MixtureState):
+            return MixtureModel(**described, mixture=self._state.mixture)
+        return GaussianModel(**described)
+
+    def _predict(self) -> npt.NDArray[np.float64]:
+        """Held-out predictions of the current state."""
+        if not self.split.n_test:
+            return np.zeros(0)
+        state = self._whole_state()
+        weights, gaussian = state.weights, state.gaussian
+        if isinstance(state, MixtureState):
+            return self._predict_mixture(state)
+        if self.shown_signals is not self.signals:
+            weights = fold_in(self.shown_signals, gaussian, self.noise, self.team, self.ordinal)
+        latent = predict_pairs(self.shown_signals, weights, gaussian, *self.pairs, self.team)
+        return self._shown(latent)
+
+    def _shown(self, latent: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Predictions in ratings from the centres of beliefs."""
+        return answers(
+            latent,
+            scale=self.split.train.scale,
+            ordinal=self.ordinal,
+            noise=self.noise,
+            settings=self.settings,
+        ).prediction
+
+    def _predict_mixture(self, state: MixtureState) -> npt.NDArray[np.float64]:
+        shown, found = self.shown_signals, self.memberships(state)
+        latent = predict_mixture(
+            shown,
+            found.weights,
+            found.responsibilities,
+            state.mixture,
+            *self.pairs,
+            self.team,
+        )
+        return self._shown(latent)
+
+    def memberships(self, state: MixtureState) -> MixtureState | Memberships:
+        """Weights and responsibilities of ``shown_signals`` under a mixture."""
+        if self.shown_signals is self.signals:
+            return state
+        return mixture_e_step(self.shown_signals, state.mixture, self.noise, self.team)
+
+    def _record(
+        self, step: EmStep, before: npt.NDArray[np.float64], began: float
+    ) -> IterationRecord:
+        scores = self.scores()
+        change = float(np.abs(self.predictions - before).max()) if len(before) else None
+        return IterationRecord(
+            iteration=step.state.iteration,
+            nmae=None if scores is None else scores.nmae,
+            nmae_se=None if scores is None else scores.nmae_se,
+            mae=None if scores is None else scores.mae,
+            rmse=None if scores is None else scores.rmse,
+            nmae_unprojected=None if scores is None else scores.nmae_unprojected,
+            log_likelihood=step.log_likelihood,
+            map_objective=step.map_objective,
+            penalised_objective=step.penalised_objective,
+            covariance_change=step.covariance_change,
+            prediction_change=change,
+            noise=float(self.noise.variances(np.arange(self.noise.dimension)).mean()),
+            e_seconds=step.e_seconds,
+            m_seconds=step.m_seconds,
+            evaluation_seconds=time.perf_counter() - began,
+        )
+
+
+def _check_range(settings: FitSettings, scale: RatingScale) -> None:
+    """Refuse ratings that are all equal, unless the settings make up for a default ε of 0."""
+    given = settings.epsilon is not None or settings.noise or not settings.iterations
+    if scale.high == scale.low and not given:
+        raise ConfigError(
+            f"All ratings equal {scale.low:g}, so there is nothing to predict, and the default ε, "
+            "a share of their range, would be 0. Use data with at least two rating values, or "
+            "give ε."
+        )
+
+
+def fit(
+    split: Split,
+    settings: FitSettings | None = None,
+    *,
+    on_iteration: Callable[[IterationRecord], object] | None = None,
+    team: Team | None = None,
+) -> Fit:
+    """Run a whole fit; ``on_iteration`` sees every record.
+
+    A true value returned by ``on_iteration`` stops the fit after that iteration;
+    the result is then the model reached.
+    """
+    running = Fit(split, settings, team=team)
+    for record in running.records():
+        if on_iteration is not None and on_iteration(record):
+            break
+    return running

@@ -1,0 +1,262 @@
+"""Prediction intervals that hold what they promise.
+
+The model's posterior gives every prediction a standard deviation; how many of them an
+interval needs is learned on ratings held out inside the training set (split conformal
+prediction, Vovk et al. 2005; Lei et al. 2018): the interval of level p is as wide as
+covers a share p of those. They are drawn from every user, each weighing alike, as the
+protocol draws its test ratings (:mod:`gmc_core.protocol.holdout`): the p speaks of a random rating
+of a random user, not of those who rate most.
+
+For ordered ratings the interval is one of opinions, and a rating is covered when its
+own interval of opinions touches it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gmc_core.base.errors import ConfigError
+from gmc_core.data.ratings import Ratings, RatingScale
+from gmc_core.fitting.fit import Fit, fit
+from gmc_core.gaussian.estep import predict_pairs
+from gmc_core.gaussian.folding import explained, fold_in
+from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.mixture import Memberships, Mixture, MixtureState, mixture_e_step
+from gmc_core.gaussian.noise import Noise
+from gmc_core.gaussian.ordinal import OrdinalScale
+from gmc_core.gaussian.parameters import Gaussian
+from gmc_core.gaussian.settings import FitSettings
+from gmc_core.gaussian.signals import Signals
+from gmc_core.model.calibration import USUAL_LEVEL, Calibration
+from gmc_core.model.gaussian_model import GaussianModel
+from gmc_core.model.mixture_model import MixtureModel
+from gmc_core.model.model_file import load_model, save_model
+from gmc_core.protocol.holdout import hold_out
+
+Floats = npt.NDArray[np.float64]
+Positions = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """Centre and standard deviation of each held-out prediction, of a rating or opinion."""
+
+    centre: Floats
+    sd: Floats
+
+
+def spread(fit: Fit) -> Spread:
+    """Of the held-out pairs of a fit; one factorization for each of their users."""
+    signals, pairs = fit.shown_signals, fit.pairs
+    if isinstance(fit.state, MixtureState):
+        found = fit.memberships(fit.state)
+        return _spread_of_mixture(signals, pairs, found, fit.state.mixture, fit.noise, fit.team)
+    weights = fit.state.weights
+    if fit.split.shown is not None:
+        weights = fold_in(signals, fit.state.gaussian, fit.noise, fit.team, fit.ordinal)
+    centre = predict_pairs(signals, weights, fit.state.gaussian, *pairs, fit.team)
+    variance = pair_variances(signals, fit.state.gaussian, fit.noise, *pairs)
+    return Spread(centre, np.sqrt(variance))
+
+
+def _spread_of_mixture(
+    signals: Signals,
+    pairs: tuple[Positions, Positions],
+    found: Memberships | MixtureState,
+    mixture: Mixture,
+    noise: Noise,
+    team: Team,
+) -> Spread:
+    """The same of a mixture: the components' variances, and that between their means."""
+    shares = found.responsibilities[pairs[0]]
+    centres = np.stack(
+        [
+            predict_pairs(signals, weights, component, *pairs, team)
+            for weights, component in zip(found.weights, mixture.components, strict=True)
+        ],
+        axis=1,
+    )
+    inside = np.stack(
+        [pair_variances(signals, component, noise, *pairs) for component in mixture.components],
+        axis=1,
+    )
+    centre = (shares * centres).sum(axis=1)
+    variance = (shares * (inside + (centres - centre[:, None]) ** 2)).sum(axis=1)
+    return Spread(centre, np.sqrt(variance))
+
+
+def pair_variances(
+    signals: Signals,
+    gaussian: Gaussian,
+    noise: Noise,
+    pair_signals: npt.NDArray[np.int64],
+    pair_coordinates: npt.NDArray[np.int64],
+) -> Floats:
+    """(P,) variance of a new observation at pairs (signal, coordinate), noise included.
+
+    Σ[c, c] - Σ[c, o] (Σ[o, o] + Σ_w)⁻¹ Σ[o, c] + Σ_w[c, c].
+
+    Raises
+    ------
+    NumericalError
+        If the covariance of a signal's observations is singular.
+    """
+    covariance = gaussian.covariance
+    result = covariance.diagonal()[pair_coordinates] + noise.variances(pair_coordinates)
+    order = np.argsort(pair_signals, kind="stable")
+    starts = np.flatnonzero(np.diff(pair_signals[order], prepend=-1))
+    for group in np.split(order, starts[1:]):
+        if not len(group):
+            continue
+        signal = pair_signals[group[0]]
+        observed = signals.indices[signals.indptr[signal] : signals.indptr[signal + 1]]
+        if len(observed):
+            cross = covariance.submatrix(observed, pair_coordinates[group])
+            result[group] -= explained(gaussian, noise, observed, cross)
+    return np.maximum(result, 0.0)
+
+
+def distances(
+    spread: Spread, actual: Floats, scale: RatingScale, ordinal: OrdinalScale | None
+) -> Floats:
+    """(n,) how many standard deviations an interval needs to cover each rating.
+
+    As it is shown (:meth:`gmc_core.model.answers.Answers.interval`): clipped to the scale, so that
+    one wholly beyond an end of it stands for that end.
+    """
+    if ordinal is None:
+        low = np.where(actual <= scale.low, -np.inf, actual)
+        high = np.where(actual >= scale.high, np.inf, actual)
+    else:
+        low, high = ordinal.bounds(actual)
+    gap = np.maximum(np.maximum(low - spread.centre, spread.centre - high), 0.0)
+    return np.asarray(gap / np.maximum(spread.sd, 1e-12))
+
+
+def calibrate(
+    train: Ratings,
+    settings: FitSettings,
+    level: float = USUAL_LEVEL,
+    *,
+    seed: int = 0,
+    team: Team | None = None,
+) -> Calibration:
+    """How wide an interval of ``level`` must be, from training ratings alone.
+
+    Takes one fit to nearly all of them. With n users the share of ratings in the
+    interval differs from ``level`` by chance, with a standard deviation of about
+    √(level (1 - level) / n).
+
+    Raises
+    ------
+    ConfigError
+        If the level is not between 0 and 1.
+    DataError
+        If no user has two ratings.
+    """
+    if not 0 < level < 1:
+        raise ConfigError(f"The level of an interval lies between 0 and 1, not {level}.")
+    split, (held,) = hold_out(train, seed)
+    inner = fit(split, settings, team=team)
+    needed = distances(spread(inner), split.test_values, train.scale, inner.ordinal)
+    factor = held.quantile(needed, level)
+    return Calibration(level, factor, len(held.ratings), held.users, time.time())
+
+
+def calibrated(
+    model: GaussianModel, level: float = USUAL_LEVEL, *, seed: int = 0, team: Team | None = None
+) -> GaussianModel:
+    """The same model with the width of its intervals learned; takes one more fit.
+
+    Raises
+    ------
+    ConfigError
+        If the model has no ratings to learn on, or the level is not between 0 and 1.
+    DataError
+        If no user has two ratings.
+    """
+    if model.ratings is None:
+        raise ConfigError(
+            "This model was saved without its training ratings, on which the width of intervals is "
+            "learned. Calibrate it where they are: gmc fit does before it leaves them out."
+        )
+    settings = replace(model.settings, iterations=model.iteration)
+    found = calibrate(model.ratings, settings, level, seed=seed, team=team)
+    return replace(model, calibration=found)
+
+
+def calibrate_file(path: Path, level: float = USUAL_LEVEL, *, team: Team | None = None) -> None:
+    """Calibrate the intervals of a saved model, in place.
+
+    Raises
+    ------
+    GmcError
+        As :func:`calibrated`, and where the file cannot be read or written.
+    Cancelled
+        If the team was told to stop; the file is then as it was.
+    """
+    save_model(calibrated(load_model(path), level, team=team), path)
+
+
+def pair_intervals(
+    model: GaussianModel,
+    user_ids: Sequence[object] | npt.NDArray[Any],
+    item_ids: Sequence[object] | npt.NDArray[Any],
+) -> tuple[Floats, Floats]:
+    """(P,) lowest and highest rating of the interval of each pair of original ids.
+
+    NaN where the item is unknown. An unknown user has the interval of one of whom nothing is
+    known; NaN where such a user is no signal of the model.
+
+    Raises
+    ------
+    ConfigError
+        If the model was saved without its ratings.
+    """
+    found = model.predict(user_ids, item_ids)
+    assert model.ratings is not None
+    users, items = model.ratings.users.find(user_ids), model.items.find(item_ids)
+    latent, sd = np.full(len(users), np.nan), np.full(len(users), np.nan)
+    both = found.known_user & found.known_item
+    known = _spread_of_model(model, users[both], items[both])
+    latent[both], sd[both] = known.centre, known.sd
+    prior = found.known_item & ~found.known_user
+    if model.folds_in:
+        at = items[prior]
+        latent[prior] = model.gaussian.mean[at]
+        own = model.gaussian.covariance.diagonal()[at] + model.noise.variances(at)
+        sd[prior] = np.sqrt(own)
+    low, high = (np.full(len(users), np.nan) for _ in range(2))
+    sure = np.isfinite(sd)
+    low[sure], high[sure] = model.answers(latent[sure], sd[sure]).interval()
+    return low, high
+
+
+def _spread_of_model(model: GaussianModel, users: Positions, items: Positions) -> Spread:
+    """Of pairs of a model's own users and items, by position."""
+    assert model.ratings is not None
+    signals = model.signals_of(model.ratings)
+    at, coordinates = model.layout.locate(users, items)
+    needed, local = np.unique(at, return_inverse=True)
+    own, team, pairs = signals.take(needed), Team(), (local.reshape(-1), coordinates)
+    if isinstance(model, MixtureModel):
+        found = mixture_e_step(own, model.mixture, model.noise, team)
+        return _spread_of_mixture(own, pairs, found, model.mixture, model.noise, team)
+    weights = fold_in(own, model.gaussian, model.noise, team, model.ordinal)
+    centre = predict_pairs(own, weights, model.gaussian, *pairs, team)
+    variance = pair_variances(own, model.gaussian, model.noise, *pairs)
+    return Spread(np.asarray(centre, dtype=np.float64), np.sqrt(variance))
+
+
+def covered(fit: Fit, factor: float) -> npt.NDArray[np.bool_]:
+    """(n_test,) whether each held-out rating lies in its interval."""
+    split = fit.split
+    needed = distances(spread(fit), split.test_values, split.train.scale, fit.ordinal)
+    return np.asarray(needed <= factor)

@@ -1,0 +1,102 @@
+"""Which files an experiment reads, by their hashes, so that a repetition notices another file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from gmc_core.base.errors import ConfigError, DataError
+from gmc_core.data.datasets import DATASETS
+from gmc_core.data.downloads import cache_folder
+from gmc_core.data.hashes import FILES, file_sha256, given_name, option
+from gmc_core.fitting.config import ExperimentConfig
+
+
+def paths(config: ExperimentConfig) -> dict[str, Path]:
+    """Role → path of every file (or folder) that the experiment reads; none for the sample."""
+    found: dict[str, Path] = {}
+    if config.protocol == "pair":
+        found["train"], found["test"] = Path(config.train_file or ""), Path(config.test_file or "")
+    elif config.data in DATASETS:
+        if config.data != "sample":
+            found["data"] = cache_folder() / DATASETS[config.data].file_name
+    else:
+        found["data"] = Path(config.data)
+    if isinstance(config.fit.noise, str):
+        found["noise"] = Path(config.fit.noise)
+    return found
+
+
+def file_hashes(config: ExperimentConfig) -> dict[str, str]:
+    """Role → SHA-256 of the bytes of each file; folders and what cannot be read are left out."""
+    found = {}
+    for role, path in paths(config).items():
+        try:
+            place = path.expanduser()
+            if place.is_file():
+                found[role] = file_sha256(place)
+        except (OSError, ValueError, RuntimeError):
+            continue  # whoever reads it says why it cannot be read
+    return found
+
+
+def check_files(config: ExperimentConfig, found: Mapping[str, str]) -> None:
+    """Compare the files with those that the configuration expects.
+
+    found : of :func:`file_hashes`. A file that is not there is left to its reader.
+
+    Raises
+    ------
+    DataError
+        If a file is another, with both hashes and the remedy.
+    """
+    named = paths(config)
+    for role, wanted in config.expected.items():
+        if role == "ratings":
+            continue
+        if role not in named:
+            raise ConfigError(f"{option(role)} is about a file, and this experiment reads none.")
+        if role in found and not _same(found[role], wanted):
+            raise DataError(
+                f"This is another file than the one that is to be used again: its SHA-256 is "
+                f"{found[role]}, that of the original begins with {wanted}. Give the path of "
+                f"the original, or leave out {option(role)} (and {option('ratings')}) to take "
+                "this one.",
+                path=named[role],
+            )
+        if role not in found and named[role].is_dir():
+            raise DataError(
+                f"{option(role)} is the hash of one file, and this is a folder. Give the path of "
+                "the file.",
+                path=named[role],
+            )
+
+
+def check_ratings(config: ExperimentConfig, sha256: str) -> None:
+    """Compare the ratings, as read and filtered, with those expected.
+
+    Raises
+    ------
+    DataError
+        If they are others, with both hashes and the remedy.
+    """
+    wanted = config.expected.get("ratings")
+    if wanted is None or _same(sha256, wanted):
+        return
+    known = [role for role in FILES[:3] if role in config.expected]
+    why = (
+        "The file is the original one, so it is read or filtered in another way: give the "
+        "original's reading and filter options, or use the version of this program that made it"
+        if known
+        else "Give the path of the original data"
+    )
+    raise DataError(
+        f"These are other ratings than those that are to be used again: their SHA-256 is {sha256}, "
+        f"that of the original ones begins with {wanted}. {why}; or leave out "
+        f"{option('ratings')} to take these.",
+        path=given_name(config.data or config.train_file or ""),
+    )
+
+
+def _same(found: str, wanted: str) -> bool:
+    return found.startswith(wanted.lower())

@@ -1,0 +1,5 @@
+"""The model and its algorithm: signals, (μ, Σ), E-step, M-step, and the loops over them.
+
+``settings`` says what can be tuned, ``em`` reads like section 2 of the paper; ``exact``,
+``ordinal`` and ``mixture`` go beyond it; ``linalg`` is compiled.
+"""

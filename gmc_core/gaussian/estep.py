@@ -1,0 +1,290 @@
+"""E-step: the MAP estimate of every signal, the paper's equation (4).
+
+    f̃_i = μ + Σ[:, o] a_i   with   a_i = (Σ[o, o] + Σ_w[o, o])⁻¹ (y_i - μ[o])
+
+Only the weights a_i (N_i numbers a signal) are computed and kept; whoever needs
+an estimate multiplies by the rows of Σ it needs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from gmc_core.base.errors import NotPositiveDefiniteError, NumericalError
+from gmc_core.gaussian.covariance import DenseCovariance, FactoredCovariance
+from gmc_core.gaussian.covariates import shifts
+from gmc_core.gaussian.linalg import solve
+from gmc_core.gaussian.linalg.products import (
+    TILE_VECTORS,
+    pair_products,
+    sparse_times_symmetric,
+    tile_rows,
+)
+from gmc_core.gaussian.linalg.threads import Team, spans
+from gmc_core.gaussian.linalg.vectors import lanes as lanes_of
+from gmc_core.gaussian.noise import FULL, Noise
+from gmc_core.gaussian.parameters import Gaussian
+from gmc_core.gaussian.signals import Signals
+
+# Flops in one piece of work: about 20 ms, so that cancelling is prompt and the last
+# pieces of two threads end together.
+_PIECE = 5e8
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """The E-step's result for M signals.
+
+    weights : (nnz,) the a_i in the order of ``signals.indices``, working precision.
+    quadratic : (M,) r_iᵀ a_i with r_i = y_i - μ[o].
+    log_det : (M,) log|Σ[o, o] + Σ_w[o, o]|.
+    """
+
+    weights: npt.NDArray[np.floating]
+    quadratic: npt.NDArray[np.float64]
+    log_det: npt.NDArray[np.float64]
+
+    @property
+    def log_likelihood(self) -> float:
+        """Observed-data log-likelihood Σ_i log N(y_i; μ[o], Σ[o, o] + Σ_w[o, o])."""
+        constant = len(self.weights) * np.log(2 * np.pi)
+        return -0.5 * float(self.quadratic.sum() + self.log_det.sum() + constant)
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """A view that cannot be written.
+
+    Compiled functions are made once per type, and read-only arrays are a type of
+    their own: with all inputs read-only there is one version to compile.
+    """
+    view = array.view()
+    view.setflags(write=False)
+    return view
+
+
+def compressed(
+    signals: Signals, weights: npt.NDArray[np.floating]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The weights as a sparse matrix A (M × N) for compiled functions."""
+    return read_only(signals.indptr), read_only(signals.indices), read_only(weights)
+
+
+def e_step(signals: Signals, gaussian: Gaussian, noise: Noise, team: Team) -> Estimates:
+    """MAP estimates of all signals under ``gaussian``.
+
+    Raises
+    ------
+    NumericalError
+        If some Σ[o, o] + Σ_w[o, o] is not positive definite.
+    Cancelled
+        If the team was told to stop.
+    """
+    return solve_systems(signals, signals.values, gaussian, noise, team)
+
+
+def solve_systems(
+    signals: Signals,
+    values: npt.NDArray[np.float64],
+    gaussian: Gaussian,
+    noise: Noise,
+    team: Team,
+) -> Estimates:
+    """Solve (Σ[o, o] + Σ_w[o, o]) a = values - μ[o] - (B x)[o] for all signals, heavy ones
+    first."""
+    covariance = gaussian.covariance
+    dtype = covariance.dtype
+    systems = systems_of(signals, values, gaussian, noise)
+    order = signals.heavy_first
+    sizes = signals.sizes[order]
+    largest = int(sizes[0]) if len(sizes) else 0
+    if isinstance(covariance, FactoredCovariance):
+        factor = read_only(covariance.factor)
+        with np.errstate(over="ignore"):  # an infinite ε is not positive definite, which is said
+            epsilon = dtype.type(covariance.epsilon)
+        rank = factor.shape[1]
+
+        def factored(batch: npt.NDArray[np.int64], space: tuple[solve.Scratch, np.ndarray]) -> None:
+            check_solved(
+                solve.solve_factored(batch, systems, factor, epsilon, *space), signals, dtype
+            )
+
+        side = largest if noise.kind == FULL else min(largest, rank)
+        team.run(
+            factored,
+            pieces(order, sizes, lambda n: factored_flops(n, rank)),
+            lambda: (solve.scratch(side**2, dtype), np.empty(largest * rank, dtype)),
+        )
+    else:
+        matrix = read_only(covariance.matrix)
+        lanes = lanes_of(dtype.itemsize)
+        split = int(np.searchsorted(-sizes, -solve.LANE_LIMIT))
+        large = pieces(order[:split], sizes[:split], lambda n: n**3 / 3)
+        small = pieces(order[split:], sizes[split:], lambda n: n**3 / 3, lanes)
+        widest = int(sizes[split]) + 1 if split < len(sizes) else 0
+
+        def dense(piece: tuple[bool, npt.NDArray[np.int64]], space: solve.Scratch) -> None:
+            in_lanes, batch = piece
+            if in_lanes:
+                failed = solve.solve_lanes(batch, systems, matrix, space.work, lanes)
+            else:
+                failed = solve.solve_large(batch, systems, matrix, space)
+            check_solved(failed, signals, dtype)
+
+        team.run(
+            dense,
+            [(False, batch) for batch in large] + [(True, batch) for batch in small],
+            lambda: solve.scratch(
+                max(largest**2 if split else 0, lanes * widest * (widest + 2)), dtype
+            ),
+        )
+    return estimates_of(systems)
+
+
+def systems_of(
+    signals: Signals, values: npt.NDArray[np.float64], gaussian: Gaussian, noise: Noise
+) -> solve.Systems:
+    """All systems K a = values - μ[o] - (B x)[o] as compiled code takes them, with room for
+    the a."""
+    dtype = gaussian.covariance.dtype
+    if signals.covariates is not None:
+        moved = shifts(signals, gaussian, signals.owners, signals.indices)
+        values = values if moved is None else values - moved
+    return solve.Systems(
+        indptr=read_only(signals.indptr),
+        indices=read_only(signals.indices),
+        values=read_only(values),
+        mean=read_only(gaussian.mean),
+        noise=read_only(noise.array.astype(dtype)),
+        kind=noise.kind,
+        weights=np.zeros(len(values), dtype),
+        forms=np.zeros((signals.count, 2)),
+    )
+
+
+def check_solved(failed: int, signals: Signals, dtype: np.dtype) -> None:
+    """Raise NumericalError for the signal whose K was not positive definite (-1: none).
+
+    dtype : working precision; only the lower one has the higher as a remedy.
+    """
+    if failed >= 0:
+        remedy = "Raise ε, add noise, or compute in float64."
+        if dtype == np.float64:
+            remedy = "Raise ε or add noise."
+        raise NotPositiveDefiniteError(
+            f"The covariance of a signal with {int(signals.sizes[failed]):,} observations is not "
+            f"positive definite in {dtype.name}. {remedy}"
+        )
+
+
+def estimates_of(systems: solve.Systems) -> Estimates:
+    """What solving has left in ``systems``."""
+    forms = systems.forms
+    return Estimates(systems.weights, forms[:, 0].copy(), forms[:, 1].copy())
+
+
+def factored_flops(sizes: npt.NDArray[np.float64], rank: int) -> npt.NDArray[np.float64]:
+    """Flops of each factored solve, in the observations' or the factor's space."""
+    outside = rank * sizes**2 + sizes**3 / 3
+    return np.where(sizes > rank, rank**2 * sizes + rank**3 / 3, outside)
+
+
+def pieces(order, sizes, flops, multiple=1):  # type: ignore[no-untyped-def]
+    """Cut ``order`` into pieces of about _PIECE flops, each a multiple of signals.
+
+    sizes : the N_i in this order, falling. flops : of the N_i.
+    """
+    cost = np.cumsum(flops(sizes.astype(np.float64)))
+    cut, start = [], 0
+    while start < len(order):
+        done = cost[start - 1] if start else 0.0
+        stop = int(np.searchsorted(cost, done + _PIECE))
+        stop = start + max(multiple, (stop - start) // multiple * multiple)
+        # Short systems cost overhead rather than flops; the cap keeps the pieces many.
+        stop = min(stop, start + 64 * multiple, len(order))
+        cut.append(order[start:stop])
+        start = stop
+    return cut
+
+
+def observation_noise_log_det(signals: Signals, noise: Noise, team: Team) -> float:
+    """Σ_i log|Σ_w[o_i, o_i]|: part of log p(y | f̃) in the paper's MAP objective.
+
+    Raises
+    ------
+    NumericalError
+        If Σ_w is singular, so that p(y | f̃) has no density.
+    """
+    if noise.kind != FULL:
+        variances = noise.variances(signals.indices)
+        if np.any(variances <= 0):
+            raise NumericalError("A noise variance is 0, so log p(y | f) is undefined.")
+        return float(np.log(variances).sum())
+    model = Gaussian(np.zeros(signals.dimension), DenseCovariance(noise.array))
+    none = Noise.of(0.0, signals.dimension)
+    zero = np.zeros(len(signals.values))
+    return float(solve_systems(signals, zero, model, none, team).log_det.sum())
+
+
+def predict_pairs(
+    signals: Signals,
+    weights: npt.NDArray[np.floating],
+    gaussian: Gaussian,
+    pair_signals: npt.NDArray[np.int64],
+    pair_coordinates: npt.NDArray[np.int64],
+    team: Team,
+) -> npt.NDArray[np.float64]:
+    """f̃ at pairs (signal, coordinate): (μ + B x)_c + Σ[c, o] a, in float64.
+
+    Shapes: ``pair_signals`` and ``pair_coordinates`` (P,), result (P,). A signal
+    without observations predicts the mean.
+    """
+    covariance = gaussian.covariance
+    result = gaussian.mean[pair_coordinates].copy()
+    moved = shifts(signals, gaussian, pair_signals, pair_coordinates)
+    if moved is not None:
+        result += moved
+    products = np.zeros(len(result))
+    if isinstance(covariance, DenseCovariance):
+
+        def some(span: tuple[int, int], _: None) -> None:
+            pair_products(
+                *span, read_only(pair_signals), read_only(pair_coordinates),
+                *compressed(signals, weights), read_only(covariance.matrix), products,
+            )  # fmt: skip
+
+        team.run(some, spans(len(result), 256), lambda: None)
+        return result + products
+    for pair, (signal, coordinate) in enumerate(zip(pair_signals, pair_coordinates, strict=True)):
+        own = slice(signals.indptr[signal], signals.indptr[signal + 1])
+        row = covariance.submatrix(np.array([coordinate]), signals.indices[own])[0]
+        products[pair] = row @ weights[own].astype(np.float64)
+    return result + products
+
+
+def deviations(
+    signals: Signals,
+    weights: npt.NDArray[np.floating],
+    matrix: npt.NDArray[np.floating],
+    start: int,
+    stop: int,
+    out: npt.NDArray[np.floating],
+    team: Team,
+) -> None:
+    """Whole estimates of signals start..stop, less the mean: out ← rows of F = A Σ.
+
+    matrix : Σ, dense (N, N). out : (stop - start, N) in its precision, written.
+    """
+    size, dtype = len(matrix), matrix.dtype
+    lanes = lanes_of(dtype.itemsize)
+    width = lanes * TILE_VECTORS
+
+    def tile(columns: tuple[int, int], space: np.ndarray) -> None:
+        sparse_times_symmetric(
+            start, stop, *compressed(signals, weights), read_only(matrix), columns[0],
+            lanes, space, out,
+        )  # fmt: skip
+
+    team.run(tile, spans(size, width), lambda: np.zeros(tile_rows(size) * width, dtype))

@@ -1,0 +1,384 @@
+"""Exact EM: the paper's loop with the posterior covariance in the M-step.
+
+The paper's M-step treats the estimates f̃_i as if they were the signals. They are
+their conditional means, which vary less: what is left out is the posterior
+covariance C_i = Σ - Σ[:, o] K_i⁻¹ Σ[o, :], K_i = Σ[o, o] + Σ_w. Exact EM (Little and
+Rubin, Statistical Analysis with Missing Data) puts it back:
+
+    Σ' = (1/M) Σ_i [(f̃_i - μ')(f̃_i - μ')ᵀ + C_i] + ε Id
+       = Σ + Σ G Σ - d dᵀ + ε Id,   G = (1/M) Σ_i U_iᵀ (a_i a_iᵀ - K_i⁻¹) U_i
+
+with the weights a_i = K_i⁻¹ (y_i - μ[o]), d = Σ ā and ā their mean. With ε = 0 an
+iteration never lowers the log-likelihood of the observed data; with ε it never
+lowers log-likelihood - (M ε / 2) tr Σ⁻¹.
+
+An inverse-Wishart prior shrinks Σ towards a target T with the weight of ν signals:
+Σ' = (M S + ν T) / (M + ν) + ε Id, S the average above; then the quantity that never
+falls is log-likelihood - ν/2 log|Σ| - ½ tr(Σ⁻¹ (ν T + (M + ν) ε Id)).
+
+The noise variance can be learned in the same M-step, as the mean of (y - f)² over the
+ratings under the belief about f. With n ratings and Σ_w = σ² Id that needs G's diagonal
+alone: σ²' = σ² + σ⁴ M tr G / n.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import lapack
+
+from gmc_core.base.errors import ConfigError, NotPositiveDefiniteError, NumericalError
+from gmc_core.gaussian.covariance import DenseCovariance
+from gmc_core.gaussian.covariates import Regression
+from gmc_core.gaussian.em import EmState, EmStep
+from gmc_core.gaussian.estep import Estimates, e_step, read_only
+from gmc_core.gaussian.inverses import inverting_e_step
+from gmc_core.gaussian.linalg import products
+from gmc_core.gaussian.linalg.threads import Team, spans
+from gmc_core.gaussian.mstep import choose_form, finish, m_step, sandwich
+from gmc_core.gaussian.noise import SCALAR, Noise
+from gmc_core.gaussian.ordinal import ROUNDS, Opinions
+from gmc_core.gaussian.parameters import Gaussian
+from gmc_core.gaussian.signals import Signals
+
+FloatArray = npt.NDArray[np.floating]
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """What Σ is shrunk towards: T = factor factorᵀ + diag(diagonal).
+
+    strength : ν ≥ 0, as a number of signals; 0 is no prior.
+    factor : (N, R). diagonal : (N,) ≥ 0.
+    """
+
+    strength: float
+    factor: npt.NDArray[np.float64]
+    diagonal: npt.NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        if not (self.strength >= 0 and np.isfinite(self.strength)):
+            raise ConfigError(f"The strength of a prior is at least 0, not {self.strength}.")
+        if self.factor.ndim != 2 or len(self.factor) != len(self.diagonal):
+            raise ConfigError("The parts of the prior's target have different dimensions.")
+        if not (np.isfinite(self.factor).all() and np.all(self.diagonal >= 0)):
+            raise ConfigError("The prior's target is no covariance.")
+
+    def penalty(self, covariance: npt.NDArray[np.float64]) -> float:
+        """ν/2 (log|Σ| + tr(Σ⁻¹ T)), what the prior takes off the log-likelihood."""
+        sign, log_det = np.linalg.slogdet(covariance)
+        if sign <= 0:
+            raise NotPositiveDefiniteError(
+                "Σ is not positive definite, so the prior has no density."
+            )
+        target = self.factor @ self.factor.T + np.diag(self.diagonal)
+        trace = float(np.trace(np.linalg.solve(covariance, target)))
+        return 0.5 * self.strength * (float(log_det) + trace)
+
+
+def exact_em(
+    signals: Signals,
+    start: EmState,
+    *,
+    epsilon: float,
+    iterations: int,
+    noise: Noise,
+    team: Team,
+    prior: Prior | None = None,
+    relaxation: float = 1.0,
+    warm: int = 1,
+    warm_epsilon: float | None = None,
+    opinions: Opinions | None = None,
+    learn_noise: bool = False,
+    covariate_strength: float = 1.0,
+) -> Iterator[EmStep]:
+    """Run iterations ``start.iteration + 1 … iterations`` of exact EM.
+
+    Parameters
+    ----------
+    signals, epsilon, noise, team : as for :func:`gmc_core.gaussian.em.map_em`.
+    start : :func:`gmc_core.gaussian.em.initial_state`, any state with a dense Σ, or that of an
+        interrupted run, which goes on to exactly the same result.
+    prior : None for the likelihood alone.
+    relaxation : η ≥ 1, how many times as long as EM's the longest of every four steps is,
+        see :func:`step_length`. At 1 the likelihood never falls; at 5 less than half of the
+        iterations is enough.
+    warm : that many iterations of the paper's recipe first, without noise; they get
+        near the optimum faster than exact EM does. At least 1 from the initial
+        state, which is no Gaussian. warm_epsilon : their ε, default ``epsilon``.
+    opinions : for ordered ratings, see :mod:`gmc_core.gaussian.ordinal`. From the end of the warm
+        start on, and after the last iteration in any case, the state's are those under its
+        own Gaussian, as whoever predicts with it finds them anew; the log-likelihood is
+        that of the filled-in opinions, which change.
+    learn_noise : begin with ``noise``, which is then one variance above 0, and take a new
+        one in every M-step of exact EM.
+    covariate_strength : λ > 0 where the signals have covariates, see
+        :mod:`gmc_core.gaussian.covariates`. B is learned from the first step of exact EM on, and
+        λ/2 tr(Bᵀ Σ⁻¹ B) comes off the quantity that never falls.
+
+    Raises
+    ------
+    NumericalError
+        If a matrix loses positive definiteness; names the iteration.
+    Cancelled
+        If the team was told to stop.
+    """
+    state = start
+    del start
+    dense = isinstance(state.gaussian.covariance, DenseCovariance)
+    if not dense and (warm < 1 or state.iteration):
+        raise ConfigError("Exact EM starts from at least one iteration of the paper's M-step.")
+    if learn_noise:
+        if noise.kind != SCALAR:
+            raise ConfigError("Learning the noise starts from one variance above 0.")
+        # An interrupted run goes on with what it had learned.
+        begun = float(noise.array[0, 0]) if state.noise is None else state.noise
+        state, noise = replace(state, noise=begun), Noise.of(begun, signals.dimension)
+    silent = Noise.of(0.0, signals.dimension)
+    if opinions is not None and state.values is None:
+        state = replace(state, values=opinions.first_guess)
+    form = choose_form(signals.sizes, signals.dimension, dense=True)
+    regression = None
+    if signals.covariates is not None:
+        regression = Regression(signals.covariates, covariate_strength)
+    sums: FloatArray | None = None
+    while state.iteration < iterations:
+        iteration = state.iteration + 1
+        try:
+            began = time.perf_counter()
+            again = 0.0
+            variance = state.noise
+            if iteration <= warm:
+                own = epsilon if warm_epsilon is None else warm_epsilon
+                gaussian, change = m_step(signals, state.weights, state.gaussian, own, form, team)
+            else:
+                if sums is None:  # an interrupted run goes on
+                    estimates, sums = exact_e_step(
+                        signals, state.gaussian, noise, team, opinions, state.values, rounds=0
+                    )
+                    state = replace(state, weights=estimates.weights)
+                    again = time.perf_counter() - began
+                if learn_noise:
+                    variance = learned_noise(signals, state, sums, opinions)
+                gaussian, change = exact_m_step(
+                    signals, state.weights, state.gaussian, sums, epsilon, team, prior,
+                    step_length(relaxation, iteration - warm - 1), regression,
+                )  # fmt: skip
+                sums = None
+            values = None if state.values is None else state.values.copy()
+            state = EmState(iteration, gaussian, np.zeros(0), values, variance)
+            if variance is not None:
+                noise = Noise.of(variance, signals.dimension)
+            between = time.perf_counter()
+            last = iteration == iterations
+            if iteration < warm and (opinions is None or not last):
+                at = signals if values is None else replace(signals, values=values)
+                estimates = e_step(at, gaussian, silent, team)
+            elif not last:
+                estimates, sums = exact_e_step(signals, gaussian, noise, team, opinions, values)
+            elif opinions is None:
+                estimates = e_step(signals, gaussian, noise, team)
+            else:
+                estimates = inverting_e_step(
+                    signals, gaussian, noise, team, opinions=opinions, values=values
+                )
+            ended = time.perf_counter()
+        except NumericalError as error:
+            raise error.during(f"Iteration {iteration}", iteration) from error
+        state = replace(state, weights=estimates.weights)
+        yield EmStep(
+            state=state,
+            log_likelihood=estimates.log_likelihood,
+            map_objective=None,
+            penalised_objective=None,
+            covariance_change=change,
+            e_seconds=ended - between + again,
+            m_seconds=between - began - again,
+        )
+
+
+# Cosines of the four Chebyshev nodes, in the order in which their steps are taken: a long
+# step overshoots what EM nearly solves in one, and the short one after it takes that back.
+_NODES = np.cos(np.pi * np.array([5, 3, 7, 1]) / 8)
+
+
+def step_length(relaxation: float, done: int) -> float:
+    """Length of the step after ``done`` steps of exact EM, in EM's own.
+
+    Near the optimum a step of length η multiplies each component of the error by
+    1 - η x with x in (0, 1], and for EM itself all that is slow is slow because its x is
+    small. Four steps whose lengths are the reciprocals of the Chebyshev nodes on [a, 1]
+    reduce all components with x ≥ a as far as four steps can (Richardson's iteration);
+    a is such that the longest step is ``relaxation``.
+    """
+    widest = _NODES[3]
+    a = (2 / relaxation - 1 + widest) / (1 + widest)
+    return float(2 / ((1 + a) + (1 - a) * _NODES[done % 4]))
+
+
+def exact_e_step(
+    signals: Signals,
+    gaussian: Gaussian,
+    noise: Noise,
+    team: Team,
+    opinions: Opinions | None = None,
+    values: npt.NDArray[np.float64] | None = None,
+    rounds: int = ROUNDS,
+) -> tuple[Estimates, FloatArray]:
+    """MAP estimates of all signals, and the lower triangle of G (N × N).
+
+    Parameters and errors are those of :func:`gmc_core.gaussian.inverses.inverting_e_step`.
+    """
+    if not isinstance(gaussian.covariance, DenseCovariance):
+        raise ConfigError("Exact EM needs Σ as a dense matrix.")
+    sums = np.zeros_like(gaussian.covariance.matrix)
+    found = inverting_e_step(
+        signals, gaussian, noise, team, sums=sums, opinions=opinions, values=values, rounds=rounds
+    )
+    return found, sums
+
+
+def learned_noise(
+    signals: Signals, state: EmState, sums: FloatArray, opinions: Opinions | None = None
+) -> float:
+    """The noise variance that the E-step of ``state`` asks for, which had σ² = ``state.noise``.
+
+    Parameters
+    ----------
+    sums : G, at least its diagonal.
+
+    Returns
+    -------
+    The mean over the ratings of E[(y - f)²] = (y - f̃)² + C_jj, where y - f̃ = σ² a and
+    C_jj = σ² - σ⁴ K⁻¹_jj; for an opinion z in place of y, of E[(z - f̃)²] + C_jj.
+
+    Raises
+    ------
+    NumericalError
+        If nothing is left of it.
+    """
+    assert state.noise is not None
+    variance, weights = state.noise, state.weights.astype(np.float64)
+    squares = float(weights @ weights)
+    trace = signals.count * float(np.trace(sums, dtype=np.float64))
+    left = variance * (1 - variance * (squares - trace) / len(weights))
+    if opinions is None:
+        found = left + variance**2 * squares / len(weights)
+    else:
+        assert state.values is not None
+        found = left + opinions.squares(state.values, weights, variance)
+    if not found > 0:
+        raise NumericalError("The learned noise vanished. Give a noise variance instead.")
+    return found
+
+
+def exact_m_step(
+    signals: Signals,
+    weights: FloatArray,
+    gaussian: Gaussian,
+    sums: FloatArray,
+    epsilon: float,
+    team: Team,
+    prior: Prior | None = None,
+    relaxation: float = 1.0,
+    regression: Regression | None = None,
+) -> tuple[Gaussian, float | None]:
+    """New (μ, Σ, B) from the weights a_i and the lower triangle of G, which is overwritten.
+
+    Returns
+    -------
+    The new Gaussian, and ‖Σ' - Σ‖ / ‖Σ‖ (Frobenius).
+    """
+    old = gaussian.covariance
+    assert isinstance(old, DenseCovariance)
+    matrix, dtype = old.matrix, old.dtype
+    means = products.column_sums(read_only(signals.indices), read_only(weights), signals.dimension)
+    with team.whole():
+        shift = old.dot((means / signals.count).astype(dtype)).astype(np.float64)
+    half = np.empty_like(matrix)
+    sandwich(matrix, sums, half, team)
+    strength = 0.0 if prior is None else prior.strength
+    share = signals.count / (signals.count + strength)
+    added, taken = [], []  # factors of what comes to Σ' and what goes off
+    if prior is not None:
+        added.append(prior.factor * np.sqrt(1 - share))
+    coefficients, step = gaussian.coefficients, None
+    if regression is not None:
+        coefficients = regression.coefficients(gaussian)
+        step, rooted = regression.step(signals, weights, gaussian, team)
+        total = signals.count + strength
+        added.append(coefficients * np.sqrt(regression.strength / total))
+        taken.append(rooted / np.sqrt(total))
+    plus, minus = (np.hstack(parts).astype(dtype) if parts else None for parts in (added, taken))
+
+    def rows(span: tuple[int, int], _: None) -> None:
+        first, last = span
+        block = sums[first:last, :last]
+        block += matrix[first:last, :last]
+        if share < 1:
+            block *= dtype.type(share)
+        if plus is not None:
+            block += plus[first:last] @ plus[:last].T
+        if minus is not None:
+            block -= minus[first:last] @ minus[:last].T
+        if prior is not None:
+            at = np.arange(first, last)
+            sums[at, at] += ((1 - share) * prior.diagonal[at]).astype(dtype)
+
+    team.run(rows, spans(len(sums), 128)[::-1], lambda: None)
+    change = finish(sums, matrix, shift * np.sqrt(share), epsilon, team)
+    length = _relax(sums, matrix, relaxation, half, team)
+    shift, change = shift * length, None if change is None else change * length
+    if coefficients is not None and step is not None:
+        coefficients = coefficients + step * length
+    return Gaussian(gaussian.mean + shift, DenseCovariance(sums), coefficients), change
+
+
+def _relax(
+    new: FloatArray, old: FloatArray, relaxation: float, space: FloatArray, team: Team
+) -> float:
+    """new ← old + η (new - old), with the longest η ≤ ``relaxation`` of a few that leaves it
+    positive definite; returns η, 1 where none does.
+
+    space : N × N workspace.
+    """
+    potrf = lapack.dpotrf if new.dtype == np.float64 else lapack.spotrf
+    pieces = spans(len(new), 128)
+    for eta in (relaxation, (relaxation + 1) / 2, (relaxation + 3) / 4):
+        if eta <= 1:
+            return 1.0
+        length = new.dtype.type(eta)
+
+        def rows(span: tuple[int, int], _: None, length=length) -> None:  # type: ignore[no-untyped-def]
+            of = slice(*span)
+            np.subtract(new[of], old[of], out=space[of])
+            space[of] *= length
+            space[of] += old[of]
+
+        team.run(rows, pieces, lambda: None)
+        with team.whole():
+            # Symmetric, so that the transposed view is the matrix itself; Fortran takes it
+            # without a copy and overwrites one triangle.
+            diagonal = np.diagonal(space).copy()
+            _, info = potrf(space.T, lower=1, overwrite_a=1, clean=0)
+        if info == 0:
+            break
+    else:
+        return 1.0
+
+    def keep(span: tuple[int, int], _: None) -> None:
+        first, last = span
+        # The factor stands above the diagonal; the triangle below it is untouched.
+        np.copyto(new[first:last, :first], space[first:last, :first])
+        new[:first, first:last] = space[first:last, :first].T
+        for i in range(first, last):
+            new[i, first:i] = space[i, first:i]
+            new[first:i, i] = space[i, first:i]
+            new[i, i] = diagonal[i]
+
+    team.run(keep, pieces, lambda: None)
+    return float(eta)

@@ -1,0 +1,86 @@
+"""Folding in: what signals say under a model that is not changed by them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg
+
+from gmc_core.base.errors import NotPositiveDefiniteError
+from gmc_core.gaussian.covariance import DenseCovariance
+from gmc_core.gaussian.estep import e_step
+from gmc_core.gaussian.inverses import inverting_e_step
+from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.noise import Noise
+from gmc_core.gaussian.ordinal import Opinions, OrdinalScale
+from gmc_core.gaussian.parameters import Gaussian
+from gmc_core.gaussian.signals import Signals
+
+
+def fold_in(
+    signals: Signals,
+    gaussian: Gaussian,
+    noise: Noise,
+    team: Team,
+    ordinal: OrdinalScale | None = None,
+) -> npt.NDArray[np.floating]:
+    """(nnz,) the weights a_i of ``signals``: one E-step, for ordered ratings with the opinions
+    behind them.
+
+    Raises
+    ------
+    NumericalError, Cancelled
+        As :func:`gmc_core.gaussian.estep.e_step`.
+    """
+    if ordinal is None:
+        return e_step(signals, gaussian, noise, team).weights
+    return fold_in_opinions(signals, gaussian, noise, team, ordinal)[0]
+
+
+def fold_in_opinions(
+    signals: Signals, gaussian: Gaussian, noise: Noise, team: Team, ordinal: OrdinalScale
+) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.float64]]:
+    """(nnz,) weights and (nnz,) opinions of signals of ordered ratings; a first guess at the
+    opinions where Σ is a factor, as before the first iteration.
+
+    Raises
+    ------
+    NumericalError, Cancelled
+        As :func:`gmc_core.gaussian.estep.e_step`.
+    """
+    opinions = Opinions(ordinal, signals.values)
+    values = opinions.first_guess
+    if not isinstance(gaussian.covariance, DenseCovariance):
+        guess = replace(signals, values=values)
+        return e_step(guess, gaussian, noise, team).weights, values
+    found = inverting_e_step(signals, gaussian, noise, team, opinions=opinions, values=values)
+    return found.weights, values
+
+
+def explained(
+    gaussian: Gaussian,
+    noise: Noise,
+    observed: npt.NDArray[np.integer],
+    cross: npt.NDArray[np.float64],
+) -> npt.NDArray[np.float64]:
+    """(C,) diagonal of Σ[c, o] (Σ[o, o] + Σ_w)⁻¹ Σ[o, c]: the variance that o explains.
+
+    observed : (n,) coordinates o. cross : Σ[o, c] (n, C), overwritten.
+
+    Raises
+    ------
+    NumericalError
+        If the covariance of the observations is singular.
+    """
+    kernel = gaussian.covariance.submatrix(observed, observed) + noise.submatrix(observed)
+    try:
+        factor = scipy.linalg.cholesky(kernel, lower=True, overwrite_a=True)
+    except np.linalg.LinAlgError:
+        raise NotPositiveDefiniteError(
+            "A signal's observations have a singular covariance under this model, so it has no "
+            "standard deviations; fit with a larger ε."
+        ) from None
+    whitened = scipy.linalg.solve_triangular(factor, cross, lower=True, overwrite_b=True)
+    return np.asarray(np.einsum("ij,ij->j", whitened, whitened))

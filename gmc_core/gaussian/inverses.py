@@ -1,0 +1,171 @@
+"""The inverses K_i⁻¹ of signals' systems, in batches that fill one workspace, and the E-step
+that computes them: for exact EM, and to find the opinions behind ordered ratings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from gmc_core.gaussian.covariance import DenseCovariance
+from gmc_core.gaussian.covariates import shifts
+from gmc_core.gaussian.estep import (
+    Estimates,
+    check_solved,
+    estimates_of,
+    pieces,
+    read_only,
+    systems_of,
+)
+from gmc_core.gaussian.linalg import posterior, solve
+from gmc_core.gaussian.linalg.sweep import sweep_space
+from gmc_core.gaussian.linalg.threads import Team, spans
+from gmc_core.gaussian.noise import Noise
+from gmc_core.gaussian.ordinal import ROUNDS, Opinions
+from gmc_core.gaussian.parameters import Gaussian
+from gmc_core.gaussian.signals import Signals
+
+FloatArray = npt.NDArray[np.floating]
+Floats = npt.NDArray[np.float64]
+Positions = npt.NDArray[np.int64]
+
+# Numbers in the workspace, at least. Many small signals would otherwise go in batches of
+# one or two, each with the overhead of a team's run.
+_ROOM = 1 << 20
+
+
+def room_for(signals: Signals) -> int:
+    """Numbers in the workspace: as many as Σ has, or more where that is little, or where
+    one signal needs more; no more than all signals do."""
+    squares = signals.sizes**2
+    room = max(signals.dimension**2, int(squares.max(initial=0)), _ROOM)
+    return min(room, int(squares.sum()))
+
+
+def batches(signals: Signals) -> Iterator[Positions]:
+    """The signals with observations, heavy first, as many at a time as there is room for."""
+    order, room = signals.heavy_first, room_for(signals)
+    squares = signals.sizes[order] ** 2
+    start = 0
+    while start < len(order):
+        stop = start + int(np.searchsorted(np.cumsum(squares[start:]), room, side="right"))
+        yield order[start:stop]
+        start = stop
+
+
+def invert(
+    batch: Positions,
+    signals: Signals,
+    systems: solve.Systems,
+    matrix: FloatArray,
+    inverses: FloatArray,
+    team: Team,
+    then: Callable[[Positions, Positions], object] | None = None,
+) -> Positions:
+    """Solve the systems of a batch and leave each -K⁻¹ (lower triangle) in ``inverses``.
+
+    matrix : Σ. inverses : flat, at least Σ_i N_i² numbers. then : called with some of the
+    batch and where their inverses begin, as soon as these are there.
+
+    Returns
+    -------
+    (len(batch),) where each begins.
+
+    Raises
+    ------
+    NumericalError, Cancelled
+        As :func:`gmc_core.gaussian.estep.e_step`.
+    """
+    sizes, dtype = signals.sizes[batch], matrix.dtype
+    places = np.concatenate([[0], np.cumsum(sizes**2)[:-1]])
+
+    def some(of: Positions, space: tuple[solve.Scratch, FloatArray]) -> None:
+        failed = posterior.invert(batch[of], places[of], systems, matrix, *space, inverses)
+        check_solved(failed, signals, dtype)
+        if then is not None:
+            then(batch[of], places[of])
+
+    largest = int(sizes.max())
+    team.run(
+        some,
+        pieces(np.arange(len(batch)), sizes, lambda n: n**3),
+        lambda: (solve.scratch(0, dtype), sweep_space(largest, dtype)),
+    )
+    return places
+
+
+def inverting_e_step(
+    signals: Signals,
+    gaussian: Gaussian,
+    noise: Noise,
+    team: Team,
+    *,
+    sums: FloatArray | None = None,
+    opinions: Opinions | None = None,
+    values: Floats | None = None,
+    rounds: int = ROUNDS,
+) -> Estimates:
+    """MAP estimates of all signals by the inverses K_i⁻¹, with what else these are good for.
+
+    Parameters
+    ----------
+    gaussian : with a dense Σ.
+    sums : to this (N × N, lower triangle) G is added.
+    opinions, values : of ordered ratings, in place of the signals' values: where their
+        opinions begin, overwritten by what they are under ``gaussian``; see
+        :meth:`gmc_core.gaussian.ordinal.Opinions.settle`, also for ``rounds``.
+
+    Raises
+    ------
+    NumericalError, Cancelled
+        As :func:`gmc_core.gaussian.estep.e_step`.
+    """
+    assert isinstance(gaussian.covariance, DenseCovariance)
+    matrix = read_only(gaussian.covariance.matrix)
+    dtype = matrix.dtype
+    begun = signals.values if values is None else values.copy()
+    systems = systems_of(signals, begun, gaussian, noise)
+    scale = dtype.type(1 / max(signals.count, 1))
+    inverses = np.empty(room_for(signals), dtype)
+    then = None
+    if opinions is not None:
+        assert values is not None
+        then = _settling(signals, gaussian, noise, systems, inverses, opinions, values, rounds)
+    for batch in batches(signals):
+        places = invert(batch, signals, systems, matrix, inverses, team, then)
+        if sums is None:
+            continue
+
+        def rows(
+            span: tuple[int, int],
+            _: None,
+            batch: Positions = batch,
+            places: Positions = places,
+        ) -> None:
+            posterior.add_rows(*span, batch, places, systems, inverses, scale, sums)
+
+        team.run(rows, spans(len(sums), 64)[::-1], lambda: None)
+    return estimates_of(systems)
+
+
+def _settling(
+    signals: Signals,
+    gaussian: Gaussian,
+    noise: Noise,
+    systems: solve.Systems,
+    inverses: FloatArray,
+    opinions: Opinions,
+    values: Floats,
+    rounds: int,
+) -> Callable[[Positions, Positions], None]:
+    """What is done with some signals as soon as their inverses are there."""
+    shift = shifts(signals, gaussian, signals.owners, signals.indices)
+    if shift is None:
+        shift = np.zeros(len(values))
+    variance = float(noise.array[0, 0])
+
+    def some(of: Positions, places: Positions) -> None:
+        opinions.settle(of, places, systems, inverses, shift, variance, values, rounds)
+
+    return some

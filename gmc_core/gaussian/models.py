@@ -1,0 +1,58 @@
+"""Models by name: the paper's recipe, and what goes beyond it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gmc_core.base.errors import ConfigError
+from gmc_core.gaussian.settings import EXACT_ITERATIONS, PAPER_ITERATIONS, FitSettings, ModelKind
+
+
+@dataclass(frozen=True)
+class NamedModel:
+    """A model that can be chosen by name.
+
+    label : for people. about : one sentence. settings : its defaults; what is None
+        in them is filled in for the rating scale by :meth:`FitSettings.resolved`.
+    """
+
+    label: str
+    about: str
+    settings: FitSettings
+
+
+def _defaults(kind: ModelKind, iterations: int) -> FitSettings:
+    return FitSettings(iterations=iterations, noise=None, model=kind)
+
+
+MODELS: dict[str, NamedModel] = {
+    "paper": NamedModel("The paper's recipe", "MAP-EM with ε on the diagonal of Σ.", FitSettings()),
+    "exact": NamedModel(
+        "Exact EM",
+        "The posterior covariance in the M-step, noise, and a prior of Σ.",
+        _defaults("exact", EXACT_ITERATIONS),
+    ),
+    "ordinal": NamedModel(
+        "Exact EM on ordered ratings",
+        "As exact; a rating is an interval of a continuous opinion, the prediction its median.",
+        _defaults("ordinal", EXACT_ITERATIONS),
+    ),
+    "mixture": NamedModel(
+        "Mixture of Gaussians",
+        "The recipe with a Gaussian for each of several groups of users.",
+        _defaults("mixture", PAPER_ITERATIONS),
+    ),
+}
+
+
+def settings_for(name: str) -> FitSettings:
+    """The settings of a named model.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such model.
+    """
+    if name not in MODELS:
+        raise ConfigError(f"The model is {', '.join(MODELS)}, not {name!r}.")
+    return MODELS[name].settings

@@ -1,0 +1,1 @@
+"""A fitted model: predict, fold in, recommend, explain, complete, save; what Σ tells of items."""

@@ -1,0 +1,1 @@
+"""The paper: its published figures, its tables reproduced, its claims measured."""

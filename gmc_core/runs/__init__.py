@@ -1,0 +1,1 @@
+"""Runs that survive: the store, the worker that computes them, sweeps, reports."""

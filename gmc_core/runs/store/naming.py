@@ -1,0 +1,241 @@
+"""What runs are called: data, model, protocol, the settings that matter, L and seeds."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from typing import Any, Protocol
+
+from gmc_core.data.hashes import given_name
+from gmc_core.data.ratings import RatingScale
+from gmc_core.fitting.config import ExperimentConfig
+from gmc_core.gaussian.models import settings_for
+from gmc_core.gaussian.settings import FitSettings
+from gmc_core.protocol.filters import Filter
+
+PROTOCOL_WORDS = {"none": "all ratings", "pair": "own split"}
+
+
+class Named(Protocol):
+    """What a name is made from; see :class:`gmc_core.runs.store.run.Run`."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def label(self) -> str: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def config(self) -> ExperimentConfig: ...
+    @property
+    def sweep(self) -> dict[str, Any] | None: ...
+    @property
+    def data(self) -> dict[str, Any] | None: ...
+    @property
+    def data_sha256(self) -> str | None: ...
+    @property
+    def seeds(self) -> tuple[int, ...]: ...
+    @property
+    def iterations(self) -> int: ...
+    @property
+    def created(self) -> float: ...
+    @property
+    def ended(self) -> float | None: ...
+
+
+def run_name(run: Named) -> str:
+    """A person's name for a run, or one made from its settings.
+
+    "sample, ordered ratings, seed 0, weak, L = 10": what tells runs apart most often stands
+    first, for places that cut long names. A setting is named where it matters to the model
+    and differs from the model's default; ε wherever the model has one.
+    """
+    if run.label:
+        return run.label
+    config = run.config
+    if run.sweep is not None:
+        return _sweep_name(run)
+    parts = [data_name(run), model_words(config.fit), *seed_words(run), _protocol(config)]
+    parts += setting_words(config, run.data)
+    return ", ".join([*parts, f"L = {config.fit.iterations}"])
+
+
+def _sweep_name(run: Named) -> str:
+    assert run.sweep is not None
+    config, epsilons = run.config, run.sweep["epsilons"]
+    span = f"{min(epsilons):.3g}–{max(epsilons):.3g}" if len(epsilons) > 1 else f"{epsilons[0]:.3g}"
+    lengths = ", ".join(map(str, run.sweep["iterations"]))
+    parts = [
+        f"Sweep of {len(epsilons)} ε on {data_name(run)}", model_words(config.fit),
+        *seed_words(run), _protocol(config), f"ε = {span}",
+    ]  # fmt: skip
+    parts += setting_words(config, run.data, epsilon=False)
+    return ", ".join([*parts, f"L = {lengths}"])
+
+
+def data_name(run: Named) -> str:
+    """What the data are called; before they have been seen, the end of their path."""
+    known = (run.data or {}).get("name")
+    path = run.config.data or run.config.train_file or ""
+    return str(known or PurePath(given_name(path)).name or path)
+
+
+def model_words(fit: FitSettings) -> str:
+    """The model as the pages call it."""
+    if fit.model == "mixture":
+        return f"mixture of {fit.components or settings_for('mixture').components or 2}"
+    return {
+        "paper": "the paper’s MAP-EM", "exact": "exact EM", "ordinal": "ordered ratings",
+    }[fit.model]  # fmt: skip
+
+
+def _protocol(config: ExperimentConfig) -> str:
+    return PROTOCOL_WORDS.get(config.protocol, config.protocol)
+
+
+def seed_words(run: Named) -> list[str]:
+    """ "seed 0" or "seeds 0–2"; nothing where nothing is drawn."""
+    if run.config.protocol in ("none", "pair"):
+        return []
+    seeds = sorted(run.seeds)
+    if len(seeds) == 1:
+        return [f"seed {seeds[0]}"]
+    whole = seeds == list(range(seeds[0], seeds[-1] + 1))
+    return [f"seeds {seeds[0]}–{seeds[-1]}" if whole else f"seeds {', '.join(map(str, seeds))}"]
+
+
+def setting_words(
+    config: ExperimentConfig, data: Mapping[str, Any] | None, *, epsilon: bool = True
+) -> list[str]:
+    """The settings that matter for the model; all but ε only where they are not the default.
+
+    data : of the run, which tell the scale's defaults; None before they have been seen.
+    """
+    fit, usual = config.fit, settings_for(config.fit.model)
+    if data is not None:
+        scale, items = RatingScale(*data["scale"]), data.get("items")
+        fit, usual = fit.resolved(scale, items), usual.resolved(scale, items)
+    words = []
+    if epsilon and (not fit.is_exact or (fit.epsilon or 0) > 0):
+        words.append(f"ε = {'default' if fit.epsilon is None else f'{fit.epsilon:.4g}'}")
+    words += _noise_words(fit, usual)
+    for name, text in (
+        ("initial", "start {:.4g}"), ("prior_strength", "ν = {:.4g}"), ("relaxation", "η = {:.4g}"),
+        ("warm", "warm start {}"),
+    ):  # fmt: skip
+        value = getattr(fit, name)
+        if value is not None and value != getattr(usual, name):
+            words.append(text.format(value))
+    if fit.prior_target is not None and fit.prior_target != usual.prior_target:
+        words.append(f"target {'/'.join(f'{part:.3g}' for part in fit.prior_target)}")
+    if fit.is_exact and not fit.attributes:
+        words.append("without attributes")
+    if fit.signals != "rows":
+        block = f" of {fit.block[0]} × {fit.block[1]}" if fit.signals == "blocks" else ""
+        words.append(f"{fit.signals} as signals{block}")
+    if fit.dtype != "float64":
+        words.append(fit.dtype)
+    return words + _user_words(config) + _filter_words(config)
+
+
+def _noise_words(fit: FitSettings, usual: FitSettings) -> list[str]:
+    if isinstance(fit.noise, str):
+        return [f"noise of {PurePath(fit.noise).name}"]
+    if fit.learn_noise:
+        return ["σ² learned"]
+    return [] if fit.noise is None or fit.noise == usual.noise else [f"σ² = {fit.noise:.4g}"]
+
+
+def _user_words(config: ExperimentConfig) -> list[str]:
+    words = []
+    if config.weak_users is not None:
+        words.append(f"{config.weak_users:,} training users")
+    if config.strong_users is not None:
+        words.append(f"{config.strong_users:,} new users")
+    return words
+
+
+def _filter_words(config: ExperimentConfig) -> list[str]:
+    if config.protocol == "pair":
+        return []
+    found, usual, words = config.filter, Filter(), []
+    if found.min_user_ratings != usual.min_user_ratings:
+        words.append(f"users from {found.min_user_ratings} ratings")
+    if found.min_item_ratings != usual.min_item_ratings:
+        words.append(f"items from {found.min_item_ratings} ratings")
+    if found.max_items is not None:
+        words.append(f"at most {found.max_items:,} items")
+    return words
+
+
+def found_words(run: Named) -> str:
+    """What became of a run that a start has found instead of a new one, and when."""
+
+    def moment(seconds: float) -> str:
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
+
+    if run.state == "finished":
+        ended = "" if run.ended is None else f" on {moment(run.ended)}"
+        return f"was computed{ended}"
+    words = "is being computed" if run.state == "running" else "is waiting to be computed"
+    return f"{words}, since {moment(run.created)}"
+
+
+def distinct_names(runs: Sequence[Named]) -> dict[str, str]:
+    """id → name; names that would be equal get what tells the runs apart.
+
+    First the settings that the names leave out, then the data's hash, then the time of
+    submission, and where that is the same too, the id.
+    """
+    names = {run.id: run_name(run) for run in runs}
+    for tell in (_other_settings, _data_hash, _submitted, _identity):
+        counts = Counter(names.values())
+        equal = [run for run in runs if counts[names[run.id]] > 1]
+        groups: dict[str, list[Named]] = {}
+        for run in equal:
+            groups.setdefault(names[run.id], []).append(run)
+        for name, group in groups.items():
+            told = tell(group)
+            if len(set(told)) > 1:
+                for run, words in zip(group, told, strict=True):
+                    names[run.id] = f"{name}, {words}" if words else name
+    return names
+
+
+def _other_settings(runs: Sequence[Named]) -> list[str]:
+    """Of runs with equal names: their settings that differ, such as two labels' seeds."""
+    every = []
+    for run in runs:
+        settings = setting_words(run.config, run.data)
+        every.append(
+            {
+                "model": model_words(run.config.fit),
+                "protocol": _protocol(run.config),
+                "settings": ", ".join(settings),
+                "L": f"L = {run.iterations}",
+                "seeds": ", ".join(seed_words(run)),
+                "objective": "with objective" if run.config.fit.objective else "",
+            }
+        )
+    differing = [
+        name
+        for name in dict.fromkeys(key for values in every for key in values)
+        if len({values.get(name, "") for values in every}) > 1
+    ]
+    return [
+        ", ".join(word for name in differing if (word := values.get(name, ""))) for values in every
+    ]
+
+
+def _data_hash(runs: Sequence[Named]) -> list[str]:
+    return [f"data {run.data_sha256[:6]}" if run.data_sha256 else "" for run in runs]
+
+
+def _submitted(runs: Sequence[Named]) -> list[str]:
+    return [time.strftime("%Y-%m-%d %H:%M", time.localtime(run.created)) for run in runs]
+
+
+def _identity(runs: Sequence[Named]) -> list[str]:
+    return [run.id for run in runs]

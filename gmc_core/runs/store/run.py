@@ -1,0 +1,210 @@
+"""One run as the store tells it: an immutable picture of a row."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from gmc_core.base.errors import BREAKDOWNS
+from gmc_core.data.ratings import RatingScale
+from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.runs.store.naming import run_name
+
+State = Literal["queued", "running", "finished", "cancelled", "failed", "interrupted"]
+STATES: tuple[State, ...] = (
+    "queued", "running", "finished", "cancelled", "failed", "interrupted",
+)  # fmt: skip
+ENDED: tuple[State, ...] = ("finished", "cancelled", "failed", "interrupted")
+MOST_NMAE = 1e9  # far above any; refuses NaN as well
+RESUMABLE: tuple[State, ...] = ("interrupted", "cancelled", "failed")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run, or a sweep (the parent of runs), at the moment of asking.
+
+    id : short, safe in a URL. kind : "run" or "sweep". parent : the sweep's id.
+    state : of a sweep: "running" if a child is; else "queued" if one is; else
+        "interrupted", "failed" or "cancelled" if one is; else "finished".
+    label, note : a person's words.
+    config : the experiment; of a sweep, what its children have in common.
+    sweep : of a sweep: its ε, L and seeds, for :class:`gmc_core.runs.sweeps.SweepConfig`.
+    key : hash of all that decides the figures; None until the data have been seen.
+    data_sha256, data : hash and description of the data, see
+        :func:`gmc_core.fitting.experiment.describe`; None until they have been seen.
+    created, started, ended : seconds since 1970; for people, never compared.
+    repetition, iteration : finished iterations of the current repetition (from 0);
+        of a sweep: finished children in ``iteration``.
+    cost : :class:`gmc_core.fitting.cost.Cost` by name, and ``seconds`` for one iteration.
+    summary : pooled scores, seconds, peak memory; None before the end.
+    message : why the run is in its state, where that needs a word.
+    error_kind : of a run that failed: the ``kind`` of its error, see :mod:`gmc_core.base.errors`;
+        None of other runs, and where a version that kept none computed it.
+    error_iteration : the iteration that broke, from 1; None where there is none.
+    answers : whether it stands for a fresh start with the same settings; false of a run that
+        was imported and is not known to be this store's own, see
+        :mod:`gmc_core.runs.store.transfer`.
+    version, machine : what computed it. worker : who has it, while it runs.
+    keeps_model : whether model, pictures of every iteration and state are kept.
+    cancelling : asked to stop, not yet stopped.
+    disk_bytes : of its artifacts (of a sweep: with its children's).
+    children : of a sweep: number of children by state.
+    """
+
+    id: str
+    kind: str
+    parent: str | None
+    state: State
+    label: str
+    note: str
+    config: ExperimentConfig
+    sweep: dict[str, Any] | None
+    key: str | None
+    data_sha256: str | None
+    data: dict[str, Any] | None
+    created: float
+    started: float | None
+    ended: float | None
+    repetition: int
+    iteration: int
+    cost: dict[str, Any] | None
+    summary: dict[str, Any] | None
+    message: str
+    version: str
+    machine: dict[str, Any] | None
+    worker: str | None
+    keeps_model: bool
+    cancelling: bool
+    disk_bytes: int
+    children: dict[str, int] = field(default_factory=dict)
+    error_kind: str | None = None
+    error_iteration: int | None = None
+    answers: bool = True
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seeds of the repetitions (of a sweep: of its children)."""
+        return tuple(self.sweep["seeds"]) if self.sweep else self.config.seeds
+
+    @property
+    def repetitions(self) -> int:
+        """How many repetitions there will be."""
+        return len(self.config.seeds)
+
+    @property
+    def iterations(self) -> int:
+        """L, the iterations of each repetition."""
+        return self.config.fit.iterations
+
+    @property
+    def epsilon(self) -> float | None:
+        """ε, the scale's own where none was chosen; None until the data have been seen."""
+        fit, scale = self.config.fit, (self.data or {}).get("scale")
+        return fit.epsilon if scale is None else fit.resolved(RatingScale(*scale)).epsilon
+
+    @property
+    def ended_for_good(self) -> bool:
+        """Whether nothing happens any more unless someone asks for it."""
+        return self.state in ENDED
+
+    @property
+    def resumable(self) -> bool:
+        """Whether :meth:`Store.resume` takes it."""
+        return self.state in RESUMABLE
+
+    @property
+    def broke_down(self) -> bool:
+        """Whether the numbers ended it: resumed, it would end in the same way."""
+        return self.state == "failed" and self.error_kind in BREAKDOWNS
+
+    @property
+    def error(self) -> str:
+        """Kind and iteration of the error for reports; "" if there was none or none is known."""
+        if self.error_kind is None:
+            return ""
+        at = "" if self.error_iteration is None else f", iteration {self.error_iteration}"
+        return f"{self.error_kind}{at}"
+
+    @property
+    def progress(self) -> float:
+        """Finished part of the work, 0..1."""
+        if self.state == "finished":
+            return 1.0
+        if self.kind == "sweep":
+            return self.iteration / max(sum(self.children.values()), 1)
+        total = self.repetitions * max(self.iterations, 1)
+        return min(1.0, (self.repetition * max(self.iterations, 1) + self.iteration) / total)
+
+    @property
+    def title(self) -> str:
+        """The label, or a name made from the settings; see :mod:`gmc_core.runs.store.naming`."""
+        return run_name(self)
+
+    @property
+    def baselines(self) -> dict[str, float]:
+        """NMAE of each baseline on the run's held-out ratings.
+
+        Empty before the end, without hold-out, and of runs of versions that kept none.
+        """
+        kept = (self.summary or {}).get("baselines")
+        if not isinstance(kept, dict):
+            return {}
+        found = {name: value.get("nmae") for name, value in kept.items() if isinstance(value, dict)}
+        return {
+            name: float(value)
+            for name, value in found.items()
+            # An imported file may hold any number, also one that no float can.
+            if isinstance(value, (int, float)) and abs(value) < MOST_NMAE
+        }
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {**values, "config": self.config.as_dict(), "seeds": list(self.seeds)}
+
+
+def run_of(row: sqlite3.Row, children: dict[str, int], disk: int) -> Run:
+    """The run of one row of the table ``runs``."""
+
+    def parsed(name: str) -> Any:
+        return None if row[name] is None else json.loads(row[name])
+
+    return Run(
+        id=row["id"],
+        kind=row["kind"],
+        parent=row["parent"],
+        state=sweep_state(children) if row["kind"] == "sweep" else row["state"],
+        label=row["label"],
+        note=row["note"],
+        config=ExperimentConfig.from_dict(json.loads(row["config"])),
+        sweep=parsed("sweep"),
+        key=row["key"],
+        data_sha256=row["data_sha256"],
+        data=parsed("data"),
+        created=row["created"],
+        started=row["started"],
+        ended=row["ended"],
+        repetition=row["repetition"],
+        iteration=children.get("finished", 0) if row["kind"] == "sweep" else row["iteration"],
+        cost=parsed("cost"),
+        summary=parsed("summary"),
+        message=row["message"],
+        version=row["version"],
+        machine=parsed("machine"),
+        worker=row["worker"],
+        keeps_model=bool(row["keep"]),
+        cancelling=bool(row["cancel"]) and row["state"] == "running",
+        disk_bytes=disk,
+        children=children,
+        error_kind=row["error_kind"],
+        error_iteration=row["error_iteration"],
+        answers=bool(row["answers"]),
+    )
+
+
+def sweep_state(children: dict[str, int]) -> State:
+    """The state of a sweep from the number of its children in each state."""
+    order: tuple[State, ...] = ("running", "queued", "interrupted", "failed", "cancelled")
+    return next((state for state in order if children.get(state)), "finished")

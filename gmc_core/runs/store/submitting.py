@@ -1,0 +1,239 @@
+"""Queueing runs, and finding the same run instead."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gmc_core.base.version import package_version
+from gmc_core.data.datasets import DATASETS
+from gmc_core.data.ratings import RatingScale
+from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.protocol.splits import default_counts
+from gmc_core.runs.store.reading import Reading
+from gmc_core.runs.store.run import Run
+
+NAMED = frozenset({"sample", *DATASETS})
+
+
+class Submitting(Reading):
+    """The part of a store that takes in new runs."""
+
+    def submit(
+        self,
+        config: ExperimentConfig,
+        *,
+        label: str = "",
+        parent: str | None = None,
+        again: bool = False,
+        keep_model: bool = True,
+        data: dict[str, Any] | None = None,
+        cost: dict[str, Any] | None = None,
+    ) -> Run:
+        """Queue an experiment, or find the same one; see :meth:`submit_or_find`."""
+        return self.submit_or_find(
+            config,
+            label=label,
+            parent=parent,
+            again=again,
+            keep_model=keep_model,
+            data=data,
+            cost=cost,
+        )[0]
+
+    def submit_or_find(
+        self,
+        config: ExperimentConfig,
+        *,
+        label: str = "",
+        parent: str | None = None,
+        again: bool = False,
+        keep_model: bool = True,
+        data: dict[str, Any] | None = None,
+        cost: dict[str, Any] | None = None,
+    ) -> tuple[Run, bool]:
+        """Queue an experiment, or find the same one; tells whether it is new.
+
+        The same one is a finished, queued or running run with the same settings on
+        the same data and the same version of the model's code; an imported one only if
+        this store has exported it. Data that this store
+        has never seen have no hash before the worker has loaded them; the worker
+        then takes over the result of an identical run, if there is one.
+
+        Parameters
+        ----------
+        label : a person's name for it.
+        parent : id of the sweep that it belongs to; such a run is always new.
+        again : make a new run even if there is the same one.
+        keep_model : whether to keep the model and the pictures of all iterations.
+        data : :func:`gmc_core.fitting.experiment.describe` of the data, where the caller has
+            loaded them already.
+        cost : :func:`gmc_core.runs.store.waiting.cost_with_estimate`, where the caller knows it;
+            those who wait behind this run are told from it how long.
+
+        Notes
+        -----
+        Nothing computes until there is a worker: see :func:`gmc_core.runs.worker.ensure_worker`.
+        """
+        config = anywhere(config)
+        source = source_of(config)
+        request = request_of(config)
+        with self.writing() as database:
+            if data is not None:
+                self.remember_data(source, data)
+            else:
+                known = self.rows("SELECT data FROM sources WHERE source = ?", source)
+                data = json.loads(known[0]["data"]) if known else None
+            key = key_of(config, data)
+            if parent is None and not again:
+                same = self._same(request, key, keep_model)
+                if same is not None:
+                    return self.run(same), False
+            identity = secrets.token_hex(5)
+            database.execute(
+                "INSERT INTO runs (id, kind, parent, state, label, config, request, key, "
+                "data_sha256, data, keep, again, created, version, cost) "
+                "VALUES (?, 'run', ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    identity, parent, label, json.dumps(config.as_dict()), request, key,
+                    data and data["sha256"], data and json.dumps(data), int(keep_model),
+                    int(again), time.time(), package_version(), cost and json.dumps(cost),
+                ),
+            )  # fmt: skip
+            return self.run(identity), True
+
+    def submit_sweep(
+        self,
+        base: ExperimentConfig,
+        sweep: dict[str, Any],
+        children: list[ExperimentConfig],
+        *,
+        label: str = "",
+        again: bool = False,
+        keep_models: bool = False,
+        cost: dict[str, Any] | None = None,
+    ) -> tuple[Run, bool]:
+        """Queue a parent and its children, or find the same; tells whether it is new.
+
+        See :func:`gmc_core.runs.sweeps.submit_or_find_sweep`.
+        """
+        base = anywhere(base)
+        request = _hash(
+            {"sweep": sweep, "base": base.as_dict(), "source": source_of(base), "keep": keep_models}
+        )
+        with self.writing() as database:
+            if not again:
+                for run in self._runs("request = ? AND kind = 'sweep'", request):
+                    if run.state in ("finished", "running", "queued"):
+                        return run, False
+            identity = secrets.token_hex(5)
+            database.execute(
+                "INSERT INTO runs (id, kind, state, label, config, sweep, request, keep, created, "
+                "version) VALUES (?, 'sweep', 'queued', ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    identity, label, json.dumps(base.as_dict()), json.dumps(sweep), request,
+                    int(keep_models), time.time(), package_version(),
+                ),
+            )  # fmt: skip
+            for child in children:
+                self.submit(child, parent=identity, again=again, keep_model=keep_models, cost=cost)
+            return self.run(identity), True
+
+    def _same(self, request: str, key: str | None, keep_model: bool) -> str | None:
+        found = self.rows(
+            "SELECT id FROM runs WHERE kind = 'run' AND answers AND keep >= ? AND ("
+            "(key = ? AND state IN ('finished', 'queued', 'running')) OR "
+            "(request = ? AND state IN ('queued', 'running'))) "
+            "AND cancel = 0 ORDER BY state = 'finished' DESC, number LIMIT 1",
+            int(keep_model), key, request,
+        )  # fmt: skip
+        return found[0]["id"] if found else None
+
+    def remember_data(self, source: str, data: dict[str, Any]) -> None:
+        """Note the hash and description of the data that ``source`` stands for."""
+        with self.writing() as database:
+            database.execute(
+                "INSERT OR REPLACE INTO sources (source, data) VALUES (?, ?)",
+                (source, json.dumps(data)),
+            )
+
+
+def anywhere(config: ExperimentConfig) -> ExperimentConfig:
+    """The same with absolute paths: the worker has another current folder."""
+    noise = config.fit.noise
+    if isinstance(noise, str):
+        noise = str(Path(noise).expanduser().absolute())
+    data = config.data if config.data in NAMED else absolute(config.data) or ""
+    return replace(
+        config,
+        data=data,
+        train_file=absolute(config.train_file),
+        test_file=absolute(config.test_file),
+        fit=replace(config.fit, noise=noise),
+    )
+
+
+def absolute(name: str | None) -> str | None:
+    """A path from any folder; a name, or a file that nobody will find, as it is."""
+    if not name or not (os.sep in name or Path(name).expanduser().exists()):
+        return name
+    return str(Path(name).expanduser().absolute())
+
+
+def request_of(config: ExperimentConfig) -> str:
+    """Hash of what was asked for, before anyone has seen the data."""
+    config = replace(config, expected={})
+    return _hash({"config": config.as_dict(), "source": source_of(config)})
+
+
+def source_of(config: ExperimentConfig) -> str:
+    """Hash of where the data come from and how they are read, files' versions included."""
+    files = [config.data, config.train_file, config.test_file]
+    values = config.as_dict()
+    return _hash(
+        {
+            "reading": values["reading"],
+            "filter": values["filter"],
+            "pair": config.protocol == "pair",
+            "files": files,
+            "stamps": [_stamps(name) for name in files if name],
+        }
+    )
+
+
+def _stamps(name: str) -> list[tuple[str, int, int]]:
+    """Size and time of change of a file, or of the files of a folder."""
+    path = Path(name).expanduser()
+    try:
+        files = sorted(path.iterdir()) if path.is_dir() else [path]
+        return [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    except OSError:
+        return []  # a named data set, or a file that the worker will miss
+
+
+def key_of(config: ExperimentConfig, data: dict[str, Any] | None) -> str | None:
+    """The run's key with the scale's defaults filled in, None for unknown data."""
+    if data is None or ("side_sha256" not in data and config.fit.model != "paper"):
+        return None
+    fit = config.fit.resolved(RatingScale(*data["scale"]), data.get("items"))
+    config = replace(config, fit=fit, **_usual_counts(config, data))
+    return config.key(data["sha256"], data.get("side_sha256", ""))
+
+
+def _usual_counts(config: ExperimentConfig, data: dict[str, Any]) -> dict[str, Any]:
+    """None for numbers of users that are written out and equal to what None stands for."""
+    if not isinstance(data.get("users_to_draw"), int):
+        return {}
+    weak, strong = default_counts(data["users_to_draw"])
+    usual = {"weak_users": weak, "strong_users": strong}
+    return {name: None for name, count in usual.items() if getattr(config, name) == count}
+
+
+def _hash(values: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,80 @@
+"""How long a run will still take, and what it waits behind."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gmc_core.fitting.estimates import Estimate
+from gmc_core.fitting.fit import IterationRecord
+from gmc_core.runs.store.run import Run
+
+COST_KEY = "estimate"
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """What a queued run waits behind.
+
+    ahead : the run being computed first, then those queued before, in their order.
+    seconds : until it begins, None where one of them has no estimate.
+    """
+
+    ahead: tuple[Run, ...]
+    seconds: float | None
+
+
+def cost_with_estimate(cost: dict[str, Any], estimate: Estimate) -> dict[str, Any]:
+    """What a run's ``cost`` holds: the work by name, seconds of a later iteration, the estimate."""
+    each = estimate.iterations[-1] if estimate.iterations else 0.0
+    return {**cost, "seconds": each, COST_KEY: estimate.as_dict()}
+
+
+def estimate_of(run: Run) -> Estimate | None:
+    """The estimate that a run was stored with; runs of before have none."""
+    try:
+        return Estimate.from_dict((run.cost or {})[COST_KEY])
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def remaining(run: Run, records: Sequence[IterationRecord]) -> float | None:
+    """Seconds to the end of a run that is being computed, or would be now.
+
+    records : of all its repetitions.
+
+    Returns
+    -------
+    None where nothing is known: no estimate, and no iteration yet.
+    """
+    estimate = estimate_of(run)
+    if estimate is not None and len(estimate.iterations) == run.iterations:
+        return estimate.remaining(records)
+    seconds = [record.seconds for record in records]
+    each = sum(seconds) / len(seconds) if seconds else (run.cost or {}).get("seconds")
+    left = max(run.repetitions * run.iterations - len(seconds), 0)
+    return None if each is None else float(each) * left
+
+
+def remaining_of_sweep(
+    children: Sequence[Run], records: Mapping[str, Sequence[IterationRecord]]
+) -> float | None:
+    """Seconds to the end of a sweep, from its finished fits as soon as there are some.
+
+    records : by child. None where nothing is known.
+    """
+    finished = [child for child in children if child.state == "finished" and child.summary]
+    took = [child.summary["seconds"] for child in finished if child.summary]
+    typical = statistics.median(took) if took else None
+    left = 0.0
+    for child in children:
+        if child.ended_for_good:
+            continue
+        begun = records.get(child.id, ())
+        own = typical if typical is not None and not begun else remaining(child, begun)
+        if own is None:
+            return None
+        left += own
+    return left

@@ -1,0 +1,69 @@
+"""The worker's heartbeat, and the way in which requests to stop reach it."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+from gmc_core.runs.store import Store, StoreError
+from gmc_core.runs.store.queue import beat
+
+BEAT_SECONDS = 0.25
+
+
+class Heart:
+    """A thread that says "alive" and listens, several times a second.
+
+    A BLAS call of SciPy's holds it up, as it holds the GIL: seconds at most, and
+    :mod:`gmc_core.runs.store.watch` has patience with a process that is there.
+
+    Attributes
+    ----------
+    run : id of the run in progress. cancelled, lost : what became of it.
+    ending : the process was asked to end (SIGTERM, Ctrl-C).
+    """
+
+    def __init__(self, path: Path, worker: str) -> None:
+        self.worker = worker
+        self.run: str | None = None
+        self.cancelled = self.lost = False
+        self.ending = False
+        self._path = path
+        self._over = threading.Event()
+        self._changing = threading.Lock()
+        self._thread = threading.Thread(target=self._live, name="heart", daemon=True)
+        self._thread.start()
+
+    def watch(self, run: str | None) -> None:
+        """Listen for requests that concern this run."""
+        with self._changing:
+            self.cancelled = self.lost = False
+            self.run = run
+
+    def should_stop(self) -> bool:
+        """Whether the computation in progress is no longer wanted."""
+        return self.cancelled or self.lost or self.ending
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._over.set()
+        self._thread.join()
+
+    def _live(self) -> None:
+        # Its own connection: it must not wait for the other thread's writes.
+        store: Store | None = None
+        while not self._over.is_set():
+            # A full disk, say, must not end the thread: it may have room again.
+            with suppress(StoreError):
+                store = store or Store(self._path)
+                run = self.run
+                cancelled, lost = beat(store, self.worker, run)
+                # The answer may be about the run before.
+                with self._changing:
+                    if run is not None and run == self.run:
+                        self.cancelled = self.cancelled or cancelled
+                        self.lost = self.lost or lost
+            self._over.wait(BEAT_SECONDS)
+        if store is not None:
+            store.close()

@@ -1,0 +1,114 @@
+"""The worker's life: take a run, compute it, take the next, leave when idle."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import signal
+import threading
+import time
+from contextlib import suppress
+from typing import Any
+
+from gmc_core.model.pictures import warm_up
+from gmc_core.runs.store import Store, StoreError
+from gmc_core.runs.store.queue import Lost, register, retire, take
+from gmc_core.runs.worker.calibrating import calibrate_one
+from gmc_core.runs.worker.compute import CHECKPOINT_SECONDS, Cache, Computation
+from gmc_core.runs.worker.heart import Heart
+
+log = logging.getLogger(__name__)
+
+NICENESS = 10
+POLL_SECONDS = 0.5
+
+
+def work(
+    store: Store,
+    *,
+    idle_seconds: float = 60.0,
+    once: bool = False,
+    beside: bool = False,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    polite: bool = True,
+) -> int:
+    """Compute queued runs, one at a time, until there are none.
+
+    While none is queued, the intervals of finished runs' models are calibrated.
+
+    Parameters
+    ----------
+    idle_seconds : how long to wait for another run before leaving.
+    once : leave after one run.
+    beside : work even if another worker is alive (each run still has one worker).
+    checkpoint_seconds : least time between two full states of a run on disk.
+    polite : lower this process's priority, so that pages stay quick.
+
+    Returns
+    -------
+    How many runs were taken; 0 if another worker is alive.
+    """
+    worker = secrets.token_hex(5)
+    if not register(store, worker, beside=beside):
+        log.info("Another worker is alive.")
+        return 0
+    if polite:
+        with suppress(OSError, AttributeError):
+            os.nice(NICENESS)
+    heart = Heart(store.path, worker)
+    warming = threading.Thread(target=warm_up, name="warm-up", daemon=True)
+    warming.start()
+    cache, taken = Cache(), 0
+    last_work = time.monotonic()
+    handlers = _listen(heart)
+    try:
+        while not heart.ending:
+            try:
+                claim = take(store, worker)
+            except Lost:
+                # Given up for dead while the computer slept; enter the list again.
+                if not register(store, worker, beside=beside):
+                    return taken
+                continue
+            except StoreError as error:
+                log.warning("%s", error)
+                time.sleep(POLL_SECONDS)
+                continue
+            if claim is not None:
+                log.info("Run %s: %s", claim.run.id, claim.run.title)
+                heart.watch(claim.run.id)
+                with suppress(Lost):
+                    Computation(claim, heart, cache, checkpoint_seconds).run()
+                heart.watch(None)
+                taken += 1
+                last_work = time.monotonic()
+                if once:
+                    return taken
+            elif calibrate_one(store, heart):
+                last_work = time.monotonic()
+            elif time.monotonic() - last_work >= idle_seconds:
+                if retire(store, worker, if_idle=True):
+                    return taken
+            else:
+                store.notice_dead()
+                time.sleep(min(POLL_SECONDS, max(idle_seconds, 0.01)))
+        return taken
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        heart.stop()
+        warming.join()  # a process that ends amid compiled code may crash
+        with suppress(StoreError):
+            retire(store, worker)
+
+
+def _listen(heart: Heart) -> dict[signal.Signals, Any]:
+    """Make SIGTERM and Ctrl-C end the work in good order; returns the old handlers."""
+    if threading.current_thread() is not threading.main_thread():
+        return {}  # signals belong to the main thread
+
+    def end(*_: object) -> None:
+        heart.ending = True
+
+    return {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}

@@ -1,0 +1,1 @@
+"""Tables of any quantities: reading them, filling them, the scikit-learn imputer."""

@@ -1,0 +1,1 @@
+"""Parts of the Claims page; ``figures`` are functions that return them."""

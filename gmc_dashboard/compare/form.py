@@ -1,0 +1,142 @@
+"""What to compare: methods, splits, the start, and earlier comparisons."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from gmc_core.comparison.comparators import available, method_named
+from gmc_core.comparison.comparators.peers import ENVIRONMENT, PeerError, installed_peers
+from gmc_core.comparison.comparison_files import method_key
+from gmc_core.data.ratings import Ratings
+from gmc_core.runs.store import comparisons
+from gmc_core.runs.store.comparison_again import computed
+from gmc_dashboard.fit.run_view import STATES
+from gmc_dashboard.shared import context, found_run, sources
+from gmc_dashboard.shared.chosen_data import held_out_or_way_on
+from gmc_dashboard.shared.components import escape, links_to_this_page
+from gmc_dashboard.shared.units import PROTOCOLS
+
+SUGGESTED = ("paper", "exact", "mf", "knn", "bias")
+MOST_SPLITS = 20
+
+
+def form() -> None:
+    """Methods, number of splits, and the button that starts."""
+    ratings = held_out_or_way_on("Methods are compared on held-out ratings")
+    if ratings is None:
+        return
+    first = context.current().seed
+    peers = _peers()
+    labels = available(peers)
+    # A link may name methods of packages that are not here.
+    kept = st.session_state.get("compare_methods")
+    if kept is not None and not set(kept) <= set(labels):
+        st.session_state["compare_methods"] = [name for name in kept if name in labels]
+    methods = st.multiselect(
+        "Methods",
+        list(labels),
+        [name for name in SUGGESTED if name in labels],
+        format_func=labels.__getitem__,
+        key="compare_methods",
+        bind="query-params",
+    )
+    left, right = st.columns(2, gap="small")
+    reference = left.selectbox(
+        "Reference",
+        methods,
+        format_func=labels.__getitem__,
+        key="compare_reference",
+        help="The others are compared with it by paired differences; it can be changed later.",
+        placeholder="choose methods first",
+    )
+    count = right.slider(
+        "Splits",
+        1,
+        MOST_SPLITS,
+        5,
+        key="compare_splits",
+        bind="query-params",
+        help="Each is another draw of users and held-out ratings. Intervals over splits need two "
+        "or more, and five to be of use.",
+    )
+    st.caption(
+        f"Seeds {first} to {first + count - 1}. All methods see the same splits; what was computed "
+        "before is used again."
+        if count > 1
+        else f"Seed {first}."
+    )
+    if not methods or reference is None:
+        st.info("Choose at least one method.")
+        return
+    clicked = st.button(
+        f"Start {len(methods) * count} fits",
+        key="start_compare",
+        type="primary",
+        icon=":material/play_arrow:",
+    )
+    if clicked:
+        begin(list(methods), reference, list(range(first, first + count)), peers, ratings)
+
+
+def _peers() -> dict[str, str]:
+    """Methods of other packages that can run; a note where a named Python does not."""
+    try:
+        peers = installed_peers()
+    except PeerError as error:
+        st.warning(escape(str(error)), icon=":material/warning:")
+        return {}
+    if not peers:
+        st.caption(
+            "Surprise, cornac, myFM and LensKit can be compared too: install them in a Python of "
+            f"their own and start the dashboard with its path in {ENVIRONMENT}."
+        )
+    return peers
+
+
+def begin(
+    methods: list[str], reference: str, seeds: list[int], peers: dict[str, str], ratings: Ratings
+) -> None:
+    """Start the comparison in the background and show it."""
+    config = context.current_config()
+    folder = comparisons.folder_for(config)
+    if folder.status().active:
+        st.toast("These data are being compared already; here it is.")
+    else:
+        made = [method_named(name, ratings.scale, peers) for name in methods]
+        pythons = list(dict.fromkeys(peers[name] for name in methods if name in peers))
+        plan = comparisons.Plan(
+            title=f"{sources.title(context.current().data)}, {ratings.n_items:,} items, "
+            f"{PROTOCOLS[config.protocol]}",
+            command=comparisons.command_for(config, folder, seeds, methods, reference, pythons),
+            protocol=config.protocol,
+            seeds=tuple(seeds),
+            methods=tuple((m.name, m.label, method_key(m)) for m in made),
+            reference=reference,
+        )
+        there = computed(folder, plan, ratings.sha256)
+        if not there:
+            comparisons.start(folder, plan)
+        found_run.remember(folder.id, not there)
+    st.query_params["comparison"] = folder.id
+    st.rerun()
+
+
+def earlier() -> None:
+    """Links to the comparisons on this machine."""
+    folders = comparisons.comparisons()[:10]
+    if not folders:
+        return
+    with links_to_this_page("Earlier comparisons"):
+        for folder in folders:
+            plan, status = folder.plan(), folder.status()
+            if plan is None:
+                continue
+            state = STATES["queued" if status.state == "starting" else status.state][0]
+            st.page_link(
+                "pages/compare.py",
+                label=escape(
+                    f"{plan.title}: {len(plan.methods)} methods, {len(plan.seeds)} splits ({state})"
+                ),
+                icon=":material/balance:",
+                query_params={"comparison": folder.id},
+            )

@@ -1,0 +1,1 @@
+"""Parts of the Covariance page; ``figures`` are functions that return them."""

@@ -1,0 +1,242 @@
+"""Figures of Σ: the pooled overview, the clickable heatmap, and their words."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+
+import altair as alt
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import plotly.graph_objects as go
+
+from gmc_core.model.gaussian_model import GaussianModel
+from gmc_dashboard.shared.theme import palette, style
+
+Floats = npt.NDArray[np.floating]
+
+KINDS = {
+    "covariance": "Covariance",
+    "correlation": "Correlation",
+    "partial": "Partial correlation",
+}
+PAIR = "pair"  # name of the heatmap's selection
+COMFORTABLE, MAX_SHOWN = 60, 200
+HEATMAP_HEIGHT = 720
+_LABEL_LENGTH = 26
+_MIN_LIMIT = 1e-6
+
+
+def color_limit(matrix: Floats, percentile: float = 99.0) -> float:
+    """Where the colours end: this percentile of the sizes off the diagonal.
+
+    The diagonal (variances, or ones) and a few outliers would otherwise leave the
+    rest without colour. Undefined entries do not count.
+    """
+    off = np.abs(matrix[~np.eye(len(matrix), dtype=bool)])
+    off = off[np.isfinite(off)]
+    return max(float(np.percentile(off, percentile)), _MIN_LIMIT) if len(off) else 1.0
+
+
+def short(title: str, length: int = _LABEL_LENGTH) -> str:
+    """A title cut to fit beside an axis, its year kept."""
+    if len(title) <= length:
+        return title
+    head, bracket, year = title.rpartition(" (")
+    tail = bracket + year if head and len(year) <= 6 else ""
+    return title[: length - len(tail) - 1].rstrip(" ,:(") + "…" + tail
+
+
+def axis_labels(model: GaussianModel, items: Sequence[int]) -> list[str]:
+    """A short, unique label of each item; the id tells equal titles apart."""
+    labels = [short(model.title(m)) for m in items]
+    seen = pd.Series(labels, dtype=object).duplicated(keep=False)
+    return [
+        f"{label} · {model.items.ids[m]}" if twice else label
+        for label, m, twice in zip(labels, items, seen, strict=True)
+    ]
+
+
+def run_labels(titles: Sequence[str], size: int) -> list[str]:
+    """What each pixel of a pooled picture stands for: "12–24: first title … last title".
+
+    titles : of all items in the order shown.
+    """
+    starts = np.arange(size) * len(titles) // max(size, 1)
+    stops = np.append(starts[1:], len(titles))
+    labels = []
+    for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
+        first, last = short(titles[start], 30), short(titles[stop - 1], 30)
+        names = first if stop - start == 1 else f"{first} … {last}"
+        place = f"{start + 1}" if stop - start == 1 else f"{start + 1}–{stop}"
+        labels.append(html.escape(f"{place}: {names}", quote=False))
+    return labels
+
+
+def overview_figure(
+    picture: Floats,
+    labels: Sequence[str],
+    *,
+    kind: str,
+    axis: str,
+    limit: float | None = None,
+    height: int = 520,
+    dark: bool = False,
+    revision: str = "overview",
+) -> go.Figure:
+    """Heatmap of a pooled Σ.
+
+    Parameters
+    ----------
+    picture : (s, s), s ≤ 500. labels : (s,) what a pixel stands for.
+    axis : the order of the items, in words.
+    limit : end of the colour scale; default :func:`color_limit`. Give the same for all
+        iterations so that one can see Σ grow.
+    """
+    limit = color_limit(picture) if limit is None else limit
+    figure = go.Figure(
+        go.Heatmap(
+            z=picture.astype(np.float32),
+            x=list(labels),
+            y=list(labels),
+            zmin=-limit,
+            zmax=limit,
+            zmid=0,
+            colorscale=palette(dark).scale("diverging"),
+            colorbar={
+                "title": {"text": KINDS[kind], "side": "top", "font": {"size": 13}},
+                "thickness": 12,
+                "tickformat": ".2~g",
+                "outlinewidth": 0,
+            },
+            hovertemplate="%{y}<br>%{x}<br><b>%{z:.3f}</b><extra></extra>",
+        )
+    )
+    style(figure, x=axis, y=axis, height=height, uirevision=revision, dark=dark, legend=False)
+    category = {"type": "category", "showticklabels": False, "showgrid": False, "ticks": ""}
+    figure.update_xaxes(**category)
+    figure.update_yaxes(**category, autorange="reversed")
+    return figure
+
+
+def describe_overview(picture: Floats, kind: str, axis: str, iteration: int) -> str:
+    """Text twin of :func:`overview_figure`."""
+    off = picture[~np.eye(len(picture), dtype=bool)]
+    off = off[np.isfinite(off)]
+    if not len(off):
+        return f"{KINDS[kind]} at iteration {iteration}: a single block."
+    return (
+        f"{KINDS[kind]} between titles at iteration {iteration}, pooled to {len(picture)} by "
+        f"{len(picture)} blocks, {axis}. Off the diagonal, blocks range from {off.min():.3f} to "
+        f"{off.max():.3f}, with mean {off.mean():.3f}; {100 * (off < 0).mean():.0f} % are negative."
+    )
+
+
+def heatmap_table(matrix: Floats, labels: Sequence[str], counts: Sequence[int]) -> pd.DataFrame:
+    """One row per cell: places i and j, labels, value, number of ratings of both."""
+    n = len(labels)
+    rows, columns = np.divmod(np.arange(n * n), n) if n else (np.zeros(0, int),) * 2
+    names, numbers = np.array(labels, dtype=object), np.asarray(counts)
+    return pd.DataFrame(
+        {
+            "i": rows,
+            "j": columns,
+            "row": names[rows],
+            "column": names[columns],
+            "value": matrix.reshape(-1),
+            "row ratings": numbers[rows],
+            "column ratings": numbers[columns],
+        }
+    )
+
+
+def heatmap_chart(
+    matrix: Floats,
+    labels: Sequence[str],
+    counts: Sequence[int],
+    *,
+    kind: str,
+    dark: bool = False,
+) -> alt.Chart:
+    """Clickable heatmap of named items, in the order given.
+
+    A click selects a cell and frames it: the selection ``PAIR`` holds its places ``i``
+    and ``j``. One view, since Streamlit reports no selections of layered charts.
+
+    Parameters
+    ----------
+    matrix : (n, n), n ≤ 200. labels : (n,) unique. counts : (n,) ratings.
+    """
+    colors = palette(dark)
+    n, limit = len(labels), color_limit(matrix)
+    axis = alt.Axis(
+        labelFontSize=max(7, min(11, int(400 / max(n, 1)))),
+        labelLimit=170,
+        labelOverlap=n > COMFORTABLE,
+        labelColor=colors.muted,
+        labelFlush=False,
+        ticks=False,
+        domain=False,
+        title=None,
+    )
+    pair = alt.selection_point(name=PAIR, fields=["i", "j"], on="click", empty=False)
+    framed = alt.when(pair)
+    steps = np.linspace(-limit, limit, len(colors.diverging))
+    return (
+        alt.Chart(heatmap_table(matrix, labels, counts), height=HEATMAP_HEIGHT)
+        .mark_rect(cursor="pointer", stroke=colors.text)
+        .encode(
+            x=alt.X("column:N", sort=list(labels), axis=axis, scale=alt.Scale(padding=0)),
+            y=alt.Y("row:N", sort=list(labels), axis=axis, scale=alt.Scale(padding=0)),
+            color=alt.Color(
+                "value:Q",
+                title=KINDS[kind],
+                scale=alt.Scale(
+                    domain=[float(step) for step in steps],
+                    range=list(colors.diverging),
+                    clamp=True,
+                    interpolate="rgb",
+                ),
+                legend=alt.Legend(orient="top", gradientLength=260, format=".2~g", titleLimit=200),
+            ),
+            strokeWidth=framed.then(alt.value(3)).otherwise(alt.value(0)),
+            order=framed.then(alt.value(1)).otherwise(alt.value(0)),  # the frame on top
+            tooltip=[
+                alt.Tooltip("row:N", title="Row"),
+                alt.Tooltip("column:N", title="Column"),
+                alt.Tooltip("value:Q", title=KINDS[kind], format=".3f"),
+                alt.Tooltip("row ratings:Q", title="Ratings, row", format=","),
+                alt.Tooltip("column ratings:Q", title="Ratings, column", format=","),
+            ],
+        )
+        .add_params(pair)
+    )
+
+
+def describe_heatmap(matrix: Floats, labels: Sequence[str], kind: str) -> str:
+    """Text twin of :func:`heatmap_chart`: the extreme pairs."""
+    n = len(labels)
+    if n < 2:
+        return f"{KINDS[kind]} heatmap of {n} title; choose at least two."
+    upper = np.array(matrix, dtype=np.float64)
+    upper[np.tril_indices(n)] = np.nan
+    if not np.isfinite(upper).any():
+        return f"{KINDS[kind]} heatmap of {n} titles; no value is defined."
+    high = divmod(int(np.nanargmax(upper)), n)
+    low = divmod(int(np.nanargmin(upper)), n)
+    return (
+        f"{KINDS[kind]} heatmap of {n} titles. Largest: {labels[high[0]]} with {labels[high[1]]}, "
+        f"{upper[high]:.3f}. Smallest: {labels[low[0]]} with {labels[low[1]]}, {upper[low]:.3f}."
+    )
+
+
+def clicked_pair(event: object, n: int) -> tuple[int, int] | None:
+    """Places (i, j) of the cell selected in :func:`heatmap_chart`, None if there is none."""
+    selection = getattr(event, "selection", None) or {}
+    points = selection.get(PAIR) or []
+    try:
+        i, j = int(points[-1]["i"]), int(points[-1]["j"])
+    except (IndexError, KeyError, TypeError, ValueError):
+        return None
+    return (i, j) if 0 <= i < n and 0 <= j < n else None

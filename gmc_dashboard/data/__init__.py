@@ -1,0 +1,1 @@
+"""Parts of the Data page; ``figures`` are functions that return them."""

@@ -1,0 +1,1 @@
+"""Parts of the Fit page; ``figures`` are functions that return them."""

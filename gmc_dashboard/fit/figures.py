@@ -1,0 +1,315 @@
+"""Figures of a fit, from its iteration records, and a sentence for each.
+
+A run has one curve per repetition: thin lines, and the mean in front of them once
+there are several. The x axis always spans 0 … L, so that nothing moves while the
+curves grow, and ``uirevision`` keeps a reader's zoom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from gmc_core.fitting.fit import IterationRecord
+from gmc_dashboard.shared.theme import Palette, palette, style
+
+Curve = Sequence[IterationRecord]
+
+REFERENCE_DASHES = ("dot", "dash", "dashdot", "longdash", "longdashdot")
+
+
+def nmae_figure(
+    curves: Sequence[Curve],
+    references: Mapping[str, float] | None = None,
+    *,
+    iterations: int,
+    dark: bool = False,
+    revision: str = "fit",
+) -> go.Figure:
+    """NMAE per iteration, with labelled reference lines.
+
+    Parameters
+    ----------
+    curves : the records of each repetition so far; empty ones are allowed.
+    references : NMAE by the label to show: baselines, and the paper's figure.
+    iterations : L, the right end of the x axis.
+    dark : the theme. revision : changes when a reader's zoom should be forgotten.
+    """
+    figure = go.Figure()
+    colors = palette(dark)
+    _add_curves(figure, curves, "nmae", "NMAE", colors.accent)
+    _finish(figure, "NMAE", iterations, dark, revision, height=380, legend=False)
+    _add_references(figure, curves, references or {}, iterations, colors)
+    return figure
+
+
+def errors_figure(
+    curves: Sequence[Curve], *, iterations: int, dark: bool = False, revision: str = "fit"
+) -> go.Figure:
+    """RMSE and MAE per iteration, in ratings."""
+    figure = go.Figure()
+    colors = palette(dark)
+    _add_curves(figure, curves, "rmse", "RMSE", colors.accent)
+    _add_curves(figure, curves, "mae", "MAE", colors.contrast)
+    return _finish(figure, "error, in ratings", iterations, dark, revision)
+
+
+def objective_figure(
+    curves: Sequence[Curve], *, iterations: int, dark: bool = False, revision: str = "fit"
+) -> go.Figure:
+    """Log-likelihood of the known ratings, and the MAP objectives where computed."""
+    labels = {
+        "log_likelihood": "log-likelihood of the known ratings",
+        "map_objective": "MAP objective, log p(f̃ | μ, Σ)",
+        "penalised_objective": "MAP objective − (Mε/2) tr Σ⁻¹",
+    }
+    shown = [name for name in labels if name == "log_likelihood" or _points(curves, name)]
+    rows = len(shown)
+    figure = make_subplots(
+        rows=rows, cols=1, shared_xaxes=True, subplot_titles=[labels[name] for name in shown]
+    )
+    for row, name in enumerate(shown, start=1):
+        _add_curves(figure, curves, name, labels[name], palette(dark).categorical[row - 1], row)
+    _finish(figure, None, iterations, dark, revision, legend=False)
+    figure.update_layout(margin_t=28)
+    figure.update_annotations(font={"size": 13, "color": palette(dark).muted})
+    figure.update_xaxes(title_text=None)
+    figure.update_xaxes(title_text="iteration", row=rows, col=1)
+    figure.update_yaxes(exponentformat="SI", nticks=10 // rows)
+    return figure
+
+
+def change_figure(
+    curves: Sequence[Curve], *, iterations: int, dark: bool = False, revision: str = "fit"
+) -> go.Figure:
+    """Relative change of Σ and largest change of a prediction, on a log scale."""
+    figure = go.Figure()
+    colors = palette(dark)
+    _add_curves(figure, curves, "covariance_change", "Σ (relative)", colors.accent)
+    _add_curves(figure, curves, "prediction_change", "predictions (largest)", colors.contrast)
+    _finish(figure, "change", iterations, dark, revision)
+    figure.update_yaxes(type="log", dtick=1, exponentformat="none")
+    return figure
+
+
+def seconds_figure(
+    curves: Sequence[Curve], *, iterations: int, dark: bool = False, revision: str = "fit"
+) -> go.Figure:
+    """Wall time per iteration, stacked by step; the mean over repetitions."""
+    figure = go.Figure()
+    colors = palette(dark)
+    for name, label, colour in (
+        ("m_seconds", "M-step", colors.contrast),
+        ("e_seconds", "E-step", colors.accent),
+        ("evaluation_seconds", "evaluation", colors.categorical[2]),
+    ):
+        steps, means = _mean_by_iteration(curves, name)
+        figure.add_bar(
+            x=steps,
+            y=means,
+            name=label,
+            marker_color=colour,
+            hovertemplate="%{y:.3g} s",
+        )
+    figure.update_layout(barmode="stack")
+    return _finish(figure, "seconds", iterations, dark, revision)
+
+
+def mean_curve(curves: Sequence[Curve], name: str) -> tuple[list[int], list[float]]:
+    """(iterations, means) over the repetitions that are furthest on.
+
+    A repetition still on its way is left out, so the mean never changes the set
+    of splits that it is taken over in the middle of the line.
+    """
+    started = [_values(curve, name) for curve in curves if curve]
+    furthest = max((max(values, default=0) for values in started), default=0)
+    complete = [values for values in started if max(values, default=0) == furthest > 0]
+    if not complete:
+        return [], []
+    shared = sorted(set.intersection(*(set(values) for values in complete)))
+    return shared, [float(np.mean([values[t] for values in complete])) for t in shared]
+
+
+def describe_nmae(curves: Sequence[Curve], references: Mapping[str, float] | None = None) -> str:
+    """Text twin of :func:`nmae_figure`."""
+    steps, means = mean_curve(curves, "nmae")
+    if not steps:
+        return "NMAE by iteration: no iteration has finished yet."
+    lowest = int(np.argmin(means))
+    text = (
+        f"NMAE by iteration, {_count(curves)}: {means[0]:.4f} at iteration {steps[0]}, "
+        f"{means[-1]:.4f} at iteration {steps[-1]}, smallest {means[lowest]:.4f} at iteration "
+        f"{steps[lowest]}."
+    )
+    lines = ", ".join(f"{label} {value:.4f}" for label, value in (references or {}).items())
+    return f"{text} Reference lines: {lines}." if lines else text
+
+
+def describe(curves: Sequence[Curve], names: Mapping[str, str]) -> str:
+    """Text twin of the other figures: first and last value of each named quantity."""
+    parts = []
+    for name, label in names.items():
+        steps, means = mean_curve(curves, name)
+        if steps:
+            parts.append(
+                f"{label} from {means[0]:.4g} at iteration {steps[0]} to {means[-1]:.4g} "
+                f"at iteration {steps[-1]}"
+            )
+    return "; ".join(parts) + "." if parts else "No iteration has finished yet."
+
+
+def _finish(
+    figure: go.Figure,
+    y: str | None,
+    iterations: int,
+    dark: bool,
+    revision: str,
+    *,
+    height: int = 320,
+    legend: bool | None = True,
+) -> go.Figure:
+    """The common look and an x axis that does not move while curves grow."""
+    style(
+        figure,
+        x="iteration",
+        y=y,
+        height=height,
+        uirevision=revision,
+        dark=dark,
+        legend=legend,
+    )
+    figure.update_layout(hovermode="x unified")
+    figure.update_xaxes(range=[0, max(iterations, 1) + 0.5], nticks=11, tickformat="d")
+    return figure
+
+
+def _add_curves(
+    figure: go.Figure,
+    curves: Sequence[Curve],
+    name: str,
+    label: str,
+    colour: str,
+    row: int | None = None,
+) -> None:
+    place = {} if row is None else {"row": row, "col": 1}
+    several = sum(bool(curve) for curve in curves) > 1
+    for index, curve in enumerate(curves):
+        values = _values(curve, name)
+        figure.add_scatter(
+            x=list(values),
+            y=list(values.values()),
+            name=f"{label}, repetition {index + 1}" if several else label,
+            mode="lines" if several else "lines+markers",
+            line={"color": colour, "width": 1 if several else 2.5},
+            opacity=0.55 if several else 1,
+            showlegend=not several,
+            hovertemplate="%{y:.5g}",
+            **place,
+        )
+    if several:
+        steps, means = mean_curve(curves, name)
+        figure.add_scatter(
+            x=steps,
+            y=means,
+            name=f"{label}, mean",
+            mode="lines+markers",
+            line={"color": colour, "width": 2.5},
+            hovertemplate="%{y:.5g}",
+            **place,
+        )
+
+
+def _add_references(
+    figure: go.Figure,
+    curves: Sequence[Curve],
+    references: Mapping[str, float],
+    iterations: int,
+    colors: Palette,
+) -> None:
+    """Horizontal lines, named at their right end without touching each other."""
+    ordered = sorted(references.items(), key=lambda item: item[1])
+    low, high = _span([*references.values(), *_points(curves, "nmae")])
+    places = spread([value for _, value in ordered], 0.07 * (high - low))
+    for index, ((label, value), place) in enumerate(zip(ordered, places, strict=True)):
+        figure.add_scatter(
+            x=[0, max(iterations, 1) + 0.5],
+            y=[value, value],
+            name=label,
+            mode="lines",
+            line={
+                "color": colors.muted,
+                "width": 1.5,
+                "dash": REFERENCE_DASHES[index % len(REFERENCE_DASHES)],
+            },
+            showlegend=False,
+            hoverinfo="skip",
+        )
+        figure.add_annotation(
+            x=1.01,
+            xref="paper",
+            y=place,
+            text=f"{label} {value:.4f}",
+            showarrow=False,
+            xanchor="left",
+            font={"size": 12, "color": colors.muted},
+        )
+    if references:
+        figure.update_layout(margin_r=8 + 7 * max(len(label) + 7 for label in references))
+        low, high = _span([low, high, *places])
+    figure.update_yaxes(range=[low, high])
+
+
+def spread(values: Sequence[float], gap: float) -> list[float]:
+    """Positions near ascending ``values``, at least ``gap`` apart, for labels."""
+    groups: list[list[float]] = []  # [mean of the ideal starts, size]
+    for value in values:
+        groups.append([value, 1])
+        while len(groups) > 1 and _end(groups[-2], gap) > _start(groups[-1], gap) - gap + 1e-12:
+            mean, size = groups.pop()
+            before, count = groups[-1]
+            groups[-1] = [(before * count + mean * size) / (count + size), count + size]
+    return [_start(group, gap) + gap * index for group in groups for index in range(int(group[1]))]
+
+
+def _start(group: list[float], gap: float) -> float:
+    return group[0] - gap * (group[1] - 1) / 2
+
+
+def _end(group: list[float], gap: float) -> float:
+    return group[0] + gap * (group[1] - 1) / 2
+
+
+def _span(values: Sequence[float]) -> tuple[float, float]:
+    """A range with 6 % of room at both ends."""
+    if not values:
+        return 0.0, 1.0
+    low, high = min(values), max(values)
+    room = 0.06 * (high - low) or 0.01
+    return low - room, high + room
+
+
+def _values(curve: Curve, name: str) -> dict[int, float]:
+    """Value by iteration, without the missing ones."""
+    pairs = ((record.iteration, getattr(record, name)) for record in curve)
+    return {t: value for t, value in pairs if value is not None}
+
+
+def _points(curves: Sequence[Curve], name: str) -> list[float]:
+    return [value for curve in curves for value in _values(curve, name).values()]
+
+
+def _mean_by_iteration(curves: Sequence[Curve], name: str) -> tuple[list[int], list[float]]:
+    by_iteration: dict[int, list[float]] = {}
+    for curve in curves:
+        for t, value in _values(curve, name).items():
+            by_iteration.setdefault(t, []).append(value)
+    steps = sorted(by_iteration)
+    return steps, [float(np.mean(by_iteration[t])) for t in steps]
+
+
+def _count(curves: Sequence[Curve]) -> str:
+    number = sum(bool(curve) for curve in curves)
+    return "one repetition" if number == 1 else f"mean of up to {number} repetitions"

@@ -1,0 +1,325 @@
+"""One run on the screen: state, live curves, result, and what can be done with it.
+
+The curves live in a fragment that repeats while something happens; everything with a
+button is outside, so that a click is never lost to an update.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from gmc_core.base.errors import ConfigError
+from gmc_core.fitting.fit import IterationRecord
+from gmc_core.paper.reproduction import table_for
+from gmc_core.protocol.metrics import enough_repetitions
+from gmc_core.runs.store import Run
+from gmc_core.runs.store.seal import NOT_OURS
+from gmc_dashboard.fit import figures as figures
+from gmc_dashboard.fit.run_words import result_sentence, scale_words, status_text
+from gmc_dashboard.shared import context, found_run
+from gmc_dashboard.shared.components import chart, escape, guard
+from gmc_dashboard.shared.control_bar import Action, Badge, control_bar
+from gmc_dashboard.shared.references import PAPER_LABEL, References, references, try_again
+from gmc_dashboard.shared.run_actions import cancel, exports, resume, start_worker
+from gmc_dashboard.shared.theme import is_dark
+from gmc_dashboard.shared.units import bytes_text, duration
+
+POLL_SECONDS = 1.0
+QUIET_SECONDS = 3.0  # for a stopped run, which another tab may resume
+STATES: dict[str, Badge] = {
+    "queued": ("waiting", "gray", ":material/hourglass_empty:"),
+    "running": ("running", "blue", ":material/play_arrow:"),
+    "finished": ("finished", "green", ":material/check_circle:"),
+    "cancelled": ("cancelled", "orange", ":material/stop_circle:"),
+    "failed": ("failed", "red", ":material/error:"),
+    "interrupted": ("interrupted", "orange", ":material/power_off:"),
+}
+
+NEXT_STEPS = (
+    ("pages/covariance.py", "See what it has learned", ":material/grid_on:"),
+    ("pages/recommend.py", "Get recommendations", ":material/thumb_up:"),
+    ("pages/sensitivity.py", "Vary ε", ":material/tune:"),
+)
+STATUS_HEIGHT = "5.5rem"  # of a result in two lines
+
+Curves = list[list[IterationRecord]]
+
+
+def show(run: Run) -> None:
+    """Draw a run; ``run`` is fresh from the store."""
+    if run.state == "queued":
+        start_worker()
+    _head(run)
+    found_run.run_notice(run)
+    _next_steps(run)
+    known = references(run)
+    if known.problem:
+        _no_baselines(run, known)
+    pending = run.state in ("queued", "running") or not known.ready
+    body = st.fragment(_body, run_every=POLL_SECONDS if pending else None)
+    body(run.id, run.state, pending, known.problem)
+    if run.ended_for_good:
+        _after(run)
+    if run.resumable:
+        notice_change(run.id, run.state)
+
+
+def _head(run: Run) -> None:
+    going = run.state in ("queued", "running")
+    control_bar(
+        run.title,
+        STATES[run.state],
+        cancel=Action(
+            "Stopping …" if run.cancelling else "Cancel",
+            "cancel_run",
+            "Stops within a second or so and keeps what has been reached.",
+            cancel,
+            (run.id,),
+            disabled=run.cancelling,
+        )
+        if going
+        else None,
+        resume=Action(
+            "Resume",
+            "resume_run",
+            "Goes on from the last saved state and ends as if it had not been stopped.",
+            resume,
+            (run.id,),
+        )
+        if run.resumable
+        else None,
+        new=Action(
+            "New fit",
+            "new_fit",
+            "Back to the settings; this run goes on and stays on the Runs page.",
+            context.select_run,
+        ),
+    )
+
+
+def _no_baselines(run: Run, known: References) -> None:
+    """Why there are no baselines, and another try; outside the part that repeats."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", border=True):
+        st.markdown(known.problem, width="stretch")
+        st.button(
+            "Try again",
+            key="baselines_again",
+            icon=":material/refresh:",
+            on_click=try_again,
+            args=(run,),
+        )
+
+
+@guard()  # a repeated fragment is outside the page's own guard
+def _body(identity: str, state: str, pending: bool, problem: str) -> None:
+    """The part that updates itself."""
+    run = context.store().run(identity)
+    if run.state != state:
+        st.rerun(scope="app")
+    curves = curves_of(run)
+    known = references(run)
+    if known.problem != problem or (pending and run.ended_for_good and known.ready):
+        st.rerun(scope="app")
+    # As tall while it runs as the result will be, so that the charts stay where they are.
+    st.html(f"<style>.st-key-run_status {{ min-height: {STATUS_HEIGHT} }}</style>")
+    with st.container(key="run_status"):
+        _status(run, curves)
+    _charts(run, curves, known)
+
+
+@st.fragment(run_every=QUIET_SECONDS)
+@guard()
+def notice_change(identity: str, state: str) -> None:
+    """Draws nothing; redraws the page when a stopped run was resumed elsewhere."""
+    if context.store().run(identity).state != state:
+        st.rerun(scope="app")
+
+
+def _next_steps(run: Run) -> None:
+    """Links to what the model can be used for; idle, but in place, until there is one.
+
+    With a finished run also the button for more repetitions, where its ratings are few.
+    """
+    waiting = context.store().model_path(run.id) is None or not run.ended_for_good
+    links = not (waiting and (run.ended_for_good or not run.keeps_model))
+    if not links and run.state != "finished":
+        return
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        for page, text, icon in NEXT_STEPS if links else ():
+            st.page_link(
+                page,
+                label=text,
+                icon=icon,
+                disabled=waiting,
+                query_params=context.link_params(run=run.id),
+            )
+        if run.state == "finished":
+            _more_repetitions(run)
+
+
+def _more_repetitions(run: Run) -> None:
+    """Where the held-out ratings are few: the same with more repetitions, queued by a button."""
+    summary = run.summary or {}
+    if run.config.protocol not in ("weak", "strong") or not isinstance(summary.get("n"), int):
+        return
+    more = enough_repetitions(run.repetitions, summary["n"], summary.get("nmae_se"))
+    if more:
+        st.button(
+            f"Run {more} repetitions",
+            key="more_repetitions",
+            icon=":material/repeat:",
+            help="The held-out ratings are few. This computes the same settings on the same data, "
+            "averaged over so many draws of them; only more data tell more of other users.",
+            on_click=_repeat_more,
+            args=(run, more),
+        )
+
+
+@guard()
+def _repeat_more(run: Run, repetitions: int) -> None:
+    found_run.start_fit(replace(run.config, repetitions=repetitions))
+
+
+def curves_of(run: Run) -> Curves:
+    """The records of each repetition."""
+    curves: Curves = [[] for _ in range(run.repetitions)]
+    for repetition, record in context.store().records(run.id):
+        curves[repetition].append(record)
+    return curves
+
+
+def _remedy(run: Run) -> str:
+    """What to do about a run that failed."""
+    if run.broke_down:
+        return "Resumed, it would break down again: change ε or the noise with “New fit”."
+    if run.error_kind == ConfigError.kind:
+        return "Change the settings with “New fit”."
+    return "Change the settings with “New fit”, or resume if the cause is gone."
+
+
+def _status(run: Run, curves: Curves) -> None:
+    text = status_text(run, curves)
+    if run.state == "failed":
+        st.error(
+            f"{escape(run.message)}  \n{_remedy(run)}",
+            icon=":material/error:",
+        )
+    elif run.state == "interrupted":
+        st.warning(
+            f"{escape(run.message) or 'The worker ended before the run did.'} {text} Nothing that "
+            "is shown here is lost: resume it to finish.",
+            icon=":material/power_off:",
+        )
+    elif run.state == "cancelled":
+        st.info(
+            f"{text} What it reached can be used as a partial model, or resumed.",
+            icon=":material/stop_circle:",
+        )
+    elif run.state == "finished":
+        st.success(result_sentence(run, references(run).lines), icon=":material/check_circle:")
+    if not run.ended_for_good:
+        st.progress(run.progress, text=text)
+
+
+def _charts(run: Run, curves: Curves, known: References) -> None:
+    dark, length = is_dark(), run.iterations
+    options: dict[str, Any] = {"iterations": length, "dark": dark, "revision": run.id}
+    if run.config.protocol == "none":
+        st.caption("Nothing is held out under this protocol, so there is no NMAE, RMSE or MAE.")
+    else:
+        chart(
+            figures.nmae_figure(curves, known.lines, **options),
+            figures.describe_nmae(curves, known.lines),
+            key="nmae_chart",
+            waits="Waiting for the first iteration",
+        )
+        st.caption(_comparison_note(run, known))
+    left, right = st.columns(2, gap="small")
+    if run.config.protocol != "none":
+        with left:
+            st.markdown("**Errors in ratings**")
+            chart(
+                figures.errors_figure(curves, **options),
+                figures.describe(curves, {"rmse": "RMSE", "mae": "MAE"}),
+                key="errors_chart",
+                waits="Waiting for the first iteration",
+            )
+    with right:
+        st.markdown("**What MAP-EM climbs**")
+        chart(
+            figures.objective_figure(curves, **options),
+            figures.describe(
+                curves,
+                {"log_likelihood": "log-likelihood", "map_objective": "MAP objective"},
+            ),
+            key="objective_chart",
+            waits="Waiting for the first iteration",
+        )
+    if run.config.fit.learn_noise and any(curves):
+        records = next(curve for curve in curves if curve)
+        st.caption(
+            f"Learned noise variance σ²: {records[0].noise:.3g} in the beginning, "
+            f"{records[-1].noise:.3g} after iteration {records[-1].iteration}."
+        )
+    with left:
+        st.markdown("**Change since the iteration before**")
+        chart(
+            figures.change_figure(curves, **options),
+            figures.describe(
+                curves,
+                {
+                    "covariance_change": "relative change of Σ",
+                    "prediction_change": "largest change of a prediction",
+                },
+            ),
+            key="change_chart",
+            waits="Waiting for the first iteration",
+        )
+    with right:
+        st.markdown("**Seconds per iteration**")
+        chart(
+            figures.seconds_figure(curves, **options),
+            figures.describe(curves, {"e_seconds": "E-step", "m_seconds": "M-step"}),
+            key="seconds_chart",
+            waits="Waiting for the first iteration",
+        )
+
+
+def _comparison_note(run: Run, known: References) -> str:
+    if not known.ready:
+        return "The baselines (global, user and item mean, biases) are being computed …"
+    note = "Lower is better; 1 is random guessing. "
+    if run.repetitions > 1:
+        note += "Thin lines: repetitions; thick line: their mean. "
+    if known.problem:
+        return f"{note}The baselines are missing."
+    note += "Dashed lines: baselines on the same held-out ratings"
+    if PAPER_LABEL in known.lines:
+        return f"{note}, and the paper’s figure for this data set and protocol."
+    if run.data is not None and table_for(run.data) is None:
+        return (
+            f"{note}. The paper reports MovieLens 1M and EachMovie; its figures cannot be compared "
+            "with those on other data, so they are not drawn."
+        )
+    return f"{note}."
+
+
+def _after(run: Run) -> None:
+    store = context.store()
+    note = scale_words(run)
+    if note:
+        st.info(note, icon=":material/straighten:")
+    with st.expander("Repeat and export", icon=":material/ios_share:"):
+        st.markdown("The command that repeats this run:")
+        st.code(store.command(run.id), language="shell", wrap_lines=True)
+        exports(run)
+        seconds = sum(r.seconds for curve in curves_of(run) for r in curve)
+        st.caption(
+            f"Computed in {duration(seconds)} of iterations; {bytes_text(run.disk_bytes)} on disk; "
+            f"version {run.version}. {escape(run.message)}"
+        )
+        if not run.answers:
+            st.caption(NOT_OURS)

@@ -1,0 +1,145 @@
+"""Where a run is and what it has found, in sentences."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+import streamlit as st
+
+from gmc_core.data.ratings import RatingScale
+from gmc_core.data.readers.report import DERIVED
+from gmc_core.fitting.compiling import compile_seconds, must_compile
+from gmc_core.fitting.fit import IterationRecord
+from gmc_core.protocol.metrics import few_held_out
+from gmc_core.runs.store import Run
+from gmc_core.runs.store.waiting import Waiting, remaining
+from gmc_dashboard.shared import context
+from gmc_dashboard.shared.components import escape
+from gmc_dashboard.shared.units import whole_duration
+
+
+def status_text(run: Run, curves: Sequence[Sequence[IterationRecord]]) -> str:
+    """Where a run is, in a sentence."""
+    if run.state == "queued":
+        return waiting_text(context.store().waiting(run.id))
+    done = sum(len(curve) for curve in curves)
+    total = run.repetitions * run.iterations
+    if run.state != "running":
+        return f"{done} of {total} iterations are done."
+    left = remaining(run, [record for curve in curves for record in curve])
+    if not done:
+        return preparing_text(run, left)
+    place = f"Iteration {run.iteration} of {run.iterations}"
+    if run.repetitions > 1:
+        place = (
+            f"Repetition {run.repetition + 1} of {run.repetitions}, {place[0].lower()}{place[1:]}"
+        )
+    elapsed = f" · {whole_duration(time.time() - run.started)} so far" if run.started else ""
+    counted = _counted_down(run.id, done, left)
+    return f"{place}{elapsed}" + ("" if counted is None else f" · about {counted} left")
+
+
+def waiting_text(waiting: Waiting) -> str:
+    """What a queued run waits behind, and for how long."""
+    if not waiting.ahead:
+        return "Waiting for the worker, which starts within seconds."
+    first, more = waiting.ahead[0], len(waiting.ahead) - 1
+    text = f"Waiting behind “{escape(first.title)}”"
+    if more:
+        text += f" and {more} more run{'s' if more > 1 else ''}"
+    if waiting.seconds is None:
+        return f"{text}."
+    return f"{text}: it begins in about {whole_duration(waiting.seconds)}."
+
+
+def preparing_text(run: Run, left: float | None) -> str:
+    """What happens before the first iteration."""
+    text = "Reading the data and preparing."
+    fit = run.config.fit
+    if run.iterations and must_compile(fit):
+        text += (
+            " The numerical code is compiled first, once on this machine: about "
+            f"{whole_duration(compile_seconds(fit))}."
+        )
+    if left is not None:
+        text += f" The fit takes about {whole_duration(left)}."
+    return text
+
+
+def _counted_down(identity: str, done: int, left: float | None) -> str | None:
+    """The seconds left, less those since this visitor saw the last iteration end."""
+    if left is None:
+        return None
+    now = time.monotonic()
+    known, since = st.session_state.get(f"seen.{identity}", (-1, now))
+    if known != done:
+        since = now
+        st.session_state[f"seen.{identity}"] = (done, since)
+    return whole_duration(left - (now - since))
+
+
+def result_sentence(run: Run, lines: Mapping[str, float]) -> str:
+    """What a finished run has found."""
+    summary = run.summary or {}
+    nmae, error = summary.get("nmae"), summary.get("nmae_se")
+    if nmae is None:
+        return (
+            f"Finished after {run.iterations} iterations. Nothing was held out, so there is no "
+            "error to report; the model has learned from every rating."
+        )
+    text = f"**NMAE {nmae:.4f}**"
+    if error is not None and error == error:
+        text += f" ± {error:.4f} (one standard error)"
+    if summary.get("n"):
+        text += f" on {summary['n']:,} held-out ratings"
+    parts = [
+        f"{compared(nmae, lines[name])} than the {name}’s {lines[name]:.4f}"
+        for name in ("item mean", "user and item bias")
+        if name in lines
+    ]
+    text += f": {' and '.join(parts)}." if parts else "."
+    bias = lines.get("user and item bias")
+    if bias is not None and error and abs(nmae - bias) < error:
+        text += (
+            " The difference to the bias model is smaller than one standard error, so these "
+            "ratings do not settle which is better."
+        )
+    return text + few_words(run)
+
+
+def few_words(run: Run) -> str:
+    """That the held-out ratings of a finished run are few, with a blank before; "" if not."""
+    summary, data = run.summary or {}, run.data or {}
+    count = summary.get("n")
+    if not isinstance(count, int) or not few_held_out(count, summary.get("nmae_se")):
+        return ""
+    return (
+        f" {count:,} held-out ratings (of {data.get('ratings', 0):,}) are **few**: methods that "
+        "differ by less than about two standard errors are not told apart."
+    )
+
+
+def scale_words(run: Run) -> str:
+    """That the scale of a run's data was taken from the values that occur; "" if not."""
+    data = run.data or {}
+    report = data.get("load_report")
+    derived = report.get("scale_derived") if isinstance(report, dict) else ""
+    return derived_scale(RatingScale(*data["scale"]), derived) if derived in DERIVED else ""
+
+
+def derived_scale(scale: RatingScale, derived: str) -> str:
+    """What follows from a scale of which ``derived`` is that of the values that occur."""
+    divisor = f", {scale.nmae_divisor:.4g}," if scale.high > scale.low else ""
+    return (
+        f"**The scale {scale} has its {derived} from the values that occur**, and the NMAE "
+        f"divisor{divisor} follows from it. If ratings can take other values, give the scale: on "
+        "the Data page without “Find the rating scale from the ratings”, on the command line with "
+        "`--scale LOW,HIGH,STEP`."
+    )
+
+
+def compared(value: float, other: float) -> str:
+    """ "5 % lower", "3 % higher"."""
+    share = (value - other) / other
+    return f"{abs(share) * 100:.2g} % {'lower' if share < 0 else 'higher'}"

@@ -1,0 +1,447 @@
+"""The lesson's pictures: clouds and ellipses, eigenvalues, small heatmaps, work shares.
+
+They take arrays of the core and know nothing of Streamlit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import plotly.graph_objects as go
+
+from gmc_core.gaussian.parameters import Gaussian
+from gmc_core.lesson import FillPoint, Frame, Planted, matrix
+from gmc_dashboard.shared.theme import faint, palette, style
+
+Floats = npt.NDArray[np.float64]
+
+RANGE = (-0.6, 6.8)  # of both axes of the cloud: it does not move from step to step
+# Radii at which the ellipse of two dimensions holds half and 95 % of the probability.
+HALF, NEARLY_ALL = np.sqrt(2 * np.log(2)), np.sqrt(2 * np.log(20))
+_CIRCLE = np.linspace(0, 2 * np.pi, 121)
+_MARGIN = RANGE[0] + 0.2
+_BOTH = "%{x:.2f}, %{y:.2f}"  # until the movies' names are added
+
+
+def ellipse(gaussian: Gaussian, radius: float) -> Floats:
+    """(2, 121) the points of N(μ, Σ) in two dimensions at this Mahalanobis distance."""
+    values, vectors = np.linalg.eigh(matrix(gaussian))
+    axes = vectors * np.sqrt(np.maximum(values, 0.0))
+    return gaussian.mean[:, None] + radius * axes @ np.vstack([np.cos(_CIRCLE), np.sin(_CIRCLE)])
+
+
+def cloud_figure(
+    planted: Planted,
+    gaussian: Gaussian,
+    rated: int,
+    rating: float,
+    mean: float,
+    sd: float,
+    *,
+    dark: bool = False,
+) -> go.Figure:
+    """The users, the ellipse, and what is left of it for one who rated one movie.
+
+    Parameters
+    ----------
+    rated : 0 or 1, the movie that this user rated. rating : what they gave.
+    mean, sd : of the posterior of the other one.
+    """
+    colors = palette(dark)
+    figure = go.Figure()
+    both = planted.known.all(axis=1)
+    _dots(figure, planted.ratings[both], "rated both", colors.muted, "circle", 6)
+    for movie in (0, 1):
+        alone = planted.known[:, movie] & ~both
+        at = np.full((int(alone.sum()), 2), _MARGIN)
+        at[:, movie] = planted.ratings[alone, movie]
+        name = f"rated only {planted.names[movie]}"
+        symbol = ("line-ns-open", "line-ew-open")[movie]
+        hover = ("%{x:.2f}", "%{y:.2f}")[movie]  # their place in the margin is no rating
+        _dots(figure, at, name, colors.categorical[movie + 2], symbol, 9, hover)
+    for radius, name in ((NEARLY_ALL, "95 % of users"), (HALF, "half of the users")):
+        dash = None if radius == HALF else "dot"
+        _outline(figure, gaussian, radius, name, colors.accent, dash, fill=radius == HALF)
+    other = 1 - rated
+    ends = np.array(RANGE)
+    slope = matrix(gaussian)[other, rated] / (matrix(gaussian)[rated, rated] + planted.noise)
+    guess = gaussian.mean[other] + slope * (ends - gaussian.mean[rated])
+    _line(figure, rated, ends, guess, "fill for every rating", colors.accent, 1.5, "dash")
+    _line(figure, rated, [rating, rating], ends, "line of this user", colors.contrast, 1.5, None)
+    span = [mean - 1.96 * sd, mean + 1.96 * sd]
+    _line(figure, rated, [rating, rating], span, "95 % interval", colors.contrast, 6, None)
+    point = np.empty((1, 2))
+    point[0, rated], point[0, other] = rating, mean
+    _dots(figure, point, "the fill", colors.contrast, "diamond", 14)
+    return _square(figure, planted.names, dark, "cloud")
+
+
+def density_figure(
+    prior: tuple[float, float],
+    posterior: tuple[float, float],
+    name: str,
+    *,
+    dark: bool = False,
+) -> go.Figure:
+    """Belief about a rating before and after the other is known: (mean, sd) of each."""
+    colors = palette(dark)
+    figure = go.Figure()
+    at = np.linspace(RANGE[0], RANGE[1], 300)
+    pairs = (
+        (prior, "before any rating", colors.muted, "dash"),
+        (posterior, "along this user’s line", colors.contrast, "solid"),
+    )
+    for (mean, sd), label, colour, dash in pairs:
+        height = np.exp(-0.5 * ((at - mean) / sd) ** 2) / (sd * np.sqrt(2 * np.pi))
+        figure.add_scatter(
+            x=at,
+            y=height,
+            mode="lines",
+            name=label,
+            line={"color": colour, "width": 2.5, "dash": dash},
+            fill="tozeroy",
+            fillcolor=faint(colour, 0.1),
+            hovertemplate="rating %{x:.2f}<br>density %{y:.2f}",
+        )
+    style(figure, x=f"rating of {name}", y="density", height=300, uirevision="density", dark=dark)
+    figure.add_vline(x=posterior[0], line={"color": colors.contrast, "width": 1.5, "dash": "dot"})
+    figure.update_xaxes(range=RANGE)
+    return figure
+
+
+def step_figure(planted: Planted, frame: Frame, *, dark: bool = False) -> go.Figure:
+    """Two movies at one half-step: estimates, the planted and the current ellipse."""
+    colors = palette(dark)
+    figure = go.Figure()
+    both = planted.known.all(axis=1)
+    _dots(figure, frame.estimates[both], "rated both", colors.muted, "circle", 6)
+    for movie in (0, 1):
+        alone = planted.known[:, movie] & ~both
+        name = f"only {planted.names[movie]}, rest filled in"
+        colour, symbol = colors.categorical[movie + 2], ("diamond-open", "square-open")[movie]
+        _dots(figure, frame.estimates[alone], name, colour, symbol, 7)
+    _outline(figure, planted.truth, NEARLY_ALL, "planted truth", colors.contrast, "dash")
+    # Named from the start, so that the legend below stays as it is.
+    _outline(figure, frame.gaussian, NEARLY_ALL, "learned", colors.accent, None, fill=True)
+    return _square(figure, planted.names, dark, "steps")
+
+
+def thickness_figure(
+    curves: Mapping[str, Sequence[float]],
+    truth: float,
+    current: int,
+    *,
+    dark: bool = False,
+) -> go.Figure:
+    """The smallest variance of Σ (across the ellipse) by iteration, a line per recipe.
+
+    Parameters
+    ----------
+    curves : recipe to the values at t = 1 …. truth : the planted one.
+    current : iteration now shown, 0 for none.
+    """
+    colors = palette(dark)
+    figure = go.Figure()
+    dashes, symbols = ("solid", "dot", "dashdot"), ("circle", "square", "diamond")
+    shades = (colors.accent, colors.categorical[3], colors.categorical[2])
+    for index, (name, values) in enumerate(curves.items()):
+        figure.add_scatter(
+            x=list(range(1, len(values) + 1)),
+            y=list(values),
+            mode="lines+markers",
+            name=name,
+            line={"color": shades[index], "width": 2.5, "dash": dashes[index]},
+            marker={"symbol": symbols[index], "size": 7},
+            hovertemplate="iteration %{x}: %{y:.3f}",
+        )
+    style(
+        figure,
+        x="iteration",
+        y="smallest variance of Σ",
+        height=330,
+        uirevision="thickness",
+        dark=dark,
+    )
+    _level(figure, truth, f"planted: {truth:.2f}", colors.contrast)
+    if current:
+        figure.add_vline(x=current, line={"color": colors.muted, "width": 1, "dash": "dot"})
+    figure.update_yaxes(rangemode="tozero")
+    figure.update_xaxes(dtick=1, range=[0.7, max(len(v) for v in curves.values()) + 0.3])
+    figure.update_layout(legend={"y": -0.25, "yanchor": "top", "x": 0, "xanchor": "left"})
+    return figure
+
+
+def matrix_figure(
+    values: Floats,
+    names: Sequence[str],
+    limit: float,
+    *,
+    title: str,
+    labels: bool = True,
+    dark: bool = False,
+) -> go.Figure:
+    """A small symmetric or triangular matrix as a heatmap; colours end at ±limit."""
+    figure = go.Figure(
+        go.Heatmap(
+            z=values,
+            x=list(names),
+            y=list(names),
+            zmin=-limit,
+            zmax=limit,
+            colorscale=palette(dark).scale("diverging"),
+            xgap=1,
+            ygap=1,
+            hovertemplate="%{y}<br>%{x}<br><b>%{z:.2f}</b><extra></extra>",
+            colorbar={"thickness": 10, "outlinewidth": 0, "tickformat": ".2~g"},
+        )
+    )
+    style(figure, title=title, height=430 if labels else 330, uirevision=title, dark=dark)
+    both = {"type": "category", "showgrid": False, "ticks": "", "tickfont": {"size": 10}}
+    figure.update_xaxes(**both, showticklabels=False)
+    figure.update_yaxes(**both, autorange="reversed", showticklabels=labels, dtick=1)
+    return figure
+
+
+def spectrum_figure(
+    learned: Floats | None, truth: Floats, epsilon: float, *, dark: bool = False
+) -> go.Figure:
+    """Variances along the axes of Σ, largest first: learned, planted, and the floor ε."""
+    colors = palette(dark)
+    figure = go.Figure()
+    series = [(truth, "planted", colors.contrast, "square")]
+    if learned is not None:
+        series.append((learned, "learned", colors.accent, "circle"))
+    floor = 1e-3
+    for values, name, colour, symbol in series:
+        figure.add_scatter(
+            x=list(range(1, len(values) + 1)),
+            y=np.maximum(values[::-1], floor),
+            customdata=values[::-1],
+            mode="lines+markers",
+            name=name,
+            line={"color": colour, "width": 2},
+            marker={"symbol": symbol, "size": 7},
+            hovertemplate="axis %{x}: variance %{customdata:.3g}",
+        )
+    style(
+        figure,
+        x="axis of Σ, from widest to narrowest",
+        y="variance (log scale)",
+        height=320,
+        uirevision="spectrum",
+        dark=dark,
+    )
+    ticks = [0.001, 0.01, 0.1, 1, 10]
+    text = ["≤ .001", ".01", ".1", "1", "10"]
+    figure.update_yaxes(type="log", range=[-3.15, 1.2], tickvals=ticks, ticktext=text)
+    if epsilon > 0:
+        _level(figure, epsilon, f"the floor ε = {epsilon:g}", colors.muted, log=True)
+    return figure
+
+
+def fill_figure(points: Sequence[FillPoint], current: float, *, dark: bool = False) -> go.Figure:
+    """Error at the unknown entries against the fill ratio."""
+    colors = palette(dark)
+    figure = go.Figure()
+    fill = [100 * point.fill for point in points]
+    series = (
+        ([p.means for p in points], "the items’ means", colors.muted, "dot", "square"),
+        ([p.learned for p in points], "learned (μ, Σ)", colors.accent, "solid", "circle"),
+        ([p.best for p in points], "planted (μ, Σ)", colors.contrast, "dash", "diamond"),
+    )
+    for values, name, colour, dash, symbol in series:
+        figure.add_scatter(
+            x=fill,
+            y=values,
+            mode="lines+markers",
+            name=name,
+            line={"color": colour, "width": 2.5, "dash": dash},
+            marker={"symbol": symbol, "size": 7},
+            hovertemplate="%{x:.0f} % filled: %{y:.3f}",
+        )
+    style(
+        figure,
+        x="per cent of the entries filled",
+        y="RMSE of the unknown entries",
+        height=320,
+        uirevision="fill",
+        dark=dark,
+    )
+    figure.add_vline(x=100 * current, line={"color": colors.muted, "width": 1, "dash": "dot"})
+    figure.update_yaxes(rangemode="tozero")
+    figure.update_xaxes(range=[0, 95])
+    return figure
+
+
+def work_figure(users: Floats, work: Floats, name: str, *, dark: bool = False) -> go.Figure:
+    """Share of the E-step's flops against the share of users, heaviest first."""
+    colors = palette(dark)
+    figure = go.Figure()
+    at = np.unique(np.linspace(0, len(users) - 1, 400).astype(int))
+    figure.add_scatter(
+        x=100 * users[at],
+        y=100 * work[at],
+        mode="lines",
+        name=name,
+        line={"color": colors.accent, "width": 3},
+        fill="tozeroy",
+        fillcolor=faint(colors.accent, 0.1),
+        hovertemplate="the heaviest %{x:.1f} % of users: %{y:.0f} % of the work",
+    )
+    figure.add_scatter(
+        x=[0, 100],
+        y=[0, 100],
+        mode="lines",
+        name="if all had rated equally many",
+        line={"color": colors.muted, "width": 1.5, "dash": "dash"},
+        hoverinfo="skip",
+    )
+    style(
+        figure,
+        x="per cent of users, heaviest first",
+        y="per cent of the flops",
+        height=320,
+        uirevision="work",
+        dark=dark,
+    )
+    figure.update_xaxes(range=[0, 101])  # the label at 100 stands inside
+    return figure
+
+
+def memory_figure(
+    points: Sequence[tuple[str, int, float]], *, largest: int, dark: bool = False
+) -> go.Figure:
+    """Bytes against N: the curve 8 N², and measured or estimated fits as (name, N, bytes).
+
+    largest : the right end of the N axis.
+    """
+    colors = palette(dark)
+    figure = go.Figure()
+    items = np.linspace(0, largest, 100)
+    figure.add_scatter(
+        x=items,
+        y=8 * items**2 / 1e6,
+        mode="lines",
+        name="8 N² bytes: Σ alone",
+        line={"color": colors.accent, "width": 2.5},
+        hovertemplate="N = %{x:,.0f}: %{y:,.0f} MB",
+    )
+    for index, (name, size, count) in enumerate(points):
+        figure.add_scatter(
+            x=[size],
+            y=[count / 1e6],
+            mode="markers",
+            name=name,
+            marker={
+                "color": (colors.contrast, colors.categorical[2])[index % 2],
+                "symbol": ("diamond", "square")[index % 2],
+                "size": 12,
+            },
+            hovertemplate="N = %{x:,}: %{y:,.0f} MB",
+        )
+    style(figure, x="items N", y="memory, MB", height=320, uirevision="memory", dark=dark)
+    figure.update_layout(legend={"y": -0.25, "yanchor": "top", "x": 0, "xanchor": "left"})
+    return figure
+
+
+# Parts ---------------------------------------------------------------------------------
+
+
+def _dots(
+    figure: go.Figure,
+    at: Floats,
+    name: str,
+    colour: str,
+    symbol: str,
+    size: int,
+    hover: str = _BOTH,
+) -> None:
+    figure.add_scatter(
+        x=at[:, 0],
+        y=at[:, 1],
+        mode="markers",
+        name=name,
+        marker={
+            "color": colour,
+            "symbol": symbol,
+            "size": size,
+            "line": {"width": 1.5, "color": colour},
+        },
+        hovertemplate=hover,
+    )
+
+
+def _outline(
+    figure: go.Figure,
+    gaussian: Gaussian | None,
+    radius: float,
+    name: str,
+    colour: str,
+    dash: str | None,
+    *,
+    fill: bool = False,
+) -> None:
+    x, y = ((None,), (None,)) if gaussian is None else ellipse(gaussian, radius)
+    figure.add_scatter(
+        x=x,
+        y=y,
+        mode="lines",
+        name=name,
+        line={"color": colour, "width": 2.5, "dash": dash},
+        fill="toself" if fill else None,
+        fillcolor=faint(colour, 0.1) if fill else None,
+        hoverinfo="skip",
+    )
+
+
+def _line(
+    figure: go.Figure,
+    rated: int,
+    along: Sequence[float] | Floats,
+    across: Sequence[float] | Floats,
+    name: str,
+    colour: str,
+    width: float,
+    dash: str | None,
+) -> None:
+    """A line given by the rated movie's and the other one's coordinates."""
+    x, y = (along, across) if rated == 0 else (across, along)
+    figure.add_scatter(
+        x=list(x),
+        y=list(y),
+        mode="lines",
+        name=name,
+        line={"color": colour, "width": width, "dash": dash},
+        hoverinfo="skip",
+    )
+
+
+def _square(figure: go.Figure, names: Sequence[str], dark: bool, revision: str) -> go.Figure:
+    named = f"{names[0]} %{{x:.2f}}<br>{names[1]} %{{y:.2f}}"
+    figure.update_traces(hovertemplate=named, selector={"hovertemplate": _BOTH})
+    style(figure, x=names[0], y=names[1], height=520, uirevision=revision, dark=dark)
+    axis = {"range": RANGE, "tickvals": [1, 2, 3, 4, 5]}
+    figure.update_xaxes(**axis, constrain="domain")
+    figure.update_yaxes(**axis, scaleanchor="x", constrain="domain")
+    figure.update_layout(
+        # Beside the square it would leave little room for it on a small screen.
+        legend={"x": 0.5, "xanchor": "center", "y": -0.12, "yanchor": "top"}
+    )
+    return figure
+
+
+def _level(figure: go.Figure, value: float, text: str, colour: str, *, log: bool = False) -> None:
+    """A dashed level, named at its left end, where the curves are far from it."""
+    figure.add_hline(y=value, line={"color": colour, "width": 1.5, "dash": "dash"})
+    figure.add_annotation(
+        x=0,
+        xref="paper",
+        xanchor="left",
+        y=np.log10(value) if log else value,  # unlike shapes, annotations take the logarithm
+        yanchor="bottom" if log else "top",
+        text=text,
+        showarrow=False,
+        font={"color": colour, "size": 12},
+    )

@@ -1,0 +1,170 @@
+"""Chapter 3: twenty movies, three tastes, few ratings."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from gmc_core import lesson
+from gmc_core.gaussian.parameters import Gaussian
+from gmc_dashboard.learn import figures as figures
+from gmc_dashboard.learn.parts import ROOM_FOR_CONTROLS, epsilon_slider, head
+from gmc_dashboard.shared.components import chart, escape, number_row
+from gmc_dashboard.shared.theme import is_dark
+
+FILLS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
+LIMIT = 1.0  # of the colours: the largest covariance between two titles is about 0.8
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def told(users: int, fill: float, epsilon: float) -> tuple[lesson.Planted, lesson.Story]:
+    """The planted table and the paper's ten iterations on it."""
+    planted = lesson.twenty_movies(users, fill)
+    return planted, lesson.tell(planted, "paper", epsilon)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def errors(users: int, epsilon: float) -> list[lesson.FillPoint]:
+    """The curve of errors for these users."""
+    return lesson.error_by_fill(users, FILLS, epsilon)
+
+
+def show() -> None:
+    """The chapter."""
+    left, right = st.columns(ROOM_FOR_CONTROLS, gap="medium")
+    with left:
+        head(
+            "From an ellipse to a table of covariances",
+            r"\Sigma\in\mathbb R^{20\times20},\qquad \Sigma_{jk}=\operatorname{Cov}(f_j,f_k)",
+            "**Twenty invented movies in three tastes: space, love, crime.** Each square says how "
+            "the ratings of two movies go together. The blocks of one taste are planted; the "
+            "method sees only some of the ratings and has to find them.",
+        )
+    with right, st.container(border=True):
+        fill = st.slider(
+            "Per cent of the entries filled", 5, 90, 30, 5,
+            key="learn_fill", bind="query-params", persist_state="session",
+        ) / 100  # fmt: skip
+        users = st.slider(
+            "Users M", 10, 300, 200, 10,
+            key="learn_users", bind="query-params", persist_state="session",
+        )  # fmt: skip
+        epsilon = epsilon_slider("learn_many_epsilon")
+    planted, story = told(users, fill, epsilon)
+    learned = story.gaussians[-1] if story.gaussians else None
+    if story.problem:
+        st.warning(
+            escape(
+                f"The paper's algorithm broke down. {story.problem} Shown is the last Σ before "
+                "that."
+            ),
+            icon=":material/warning:",
+        )
+    for column, gaussian, title in zip(
+        st.columns(2, gap="medium"), (learned, planted.truth), ("Learned Σ", "Planted Σ"),
+        strict=True,
+    ):  # fmt: skip
+        with column:
+            if gaussian is None:
+                st.info("No iteration could be finished with these settings.")
+                continue
+            chart(
+                figures.matrix_figure(
+                    lesson.matrix(gaussian), planted.names, LIMIT, title=title, dark=is_dark()
+                ),
+                _blocks(gaussian, title),
+                key=f"learn_{title[:7].lower()}",
+            )
+    _numbers(planted, story, learned)
+    _spectrum(planted, learned, epsilon, users)
+    _fills(users, epsilon, fill)
+
+
+def _blocks(gaussian: Gaussian, title: str) -> str:
+    """Text twin of a heatmap: mean covariance in and between the tastes."""
+    inside, between = lesson.taste_contrast(gaussian)
+    return (
+        f"{title} of 20 movies: mean covariance {inside:.2f} between movies of one taste, "
+        f"{between:.2f} between movies of different tastes."
+    )
+
+
+def _numbers(planted: lesson.Planted, story: lesson.Story, learned: Gaussian | None) -> None:
+    best = planted.error(lesson.fills(planted, planted.truth))
+    means = planted.error(lesson.item_means(planted))
+    off = None if learned is None else lesson.relative_error(learned, planted.truth)
+    number_row(
+        [
+            (
+                "Σ is off by",
+                "–" if off is None else f"{100 * off:.0f} %",
+                "‖learned − planted‖ / ‖planted‖ (Frobenius).",
+            ),
+            (
+                "Error of the fills",
+                "broke down" if story.problem else f"{planted.error(story.last.estimates):.2f}",
+                "RMSE.",
+            ),
+            ("with the planted Σ", f"{best:.2f}", "No method does better on average."),
+            ("with the items' means", f"{means:.2f}", "What needs no Σ at all."),
+        ]
+    )  # fmt: skip
+
+
+def _spectrum(
+    planted: lesson.Planted, learned: Gaussian | None, epsilon: float, users: int
+) -> None:
+    left, right = st.columns(ROOM_FOR_CONTROLS, gap="medium")
+    truth = lesson.eigenvalues(planted.truth)
+    values = None if learned is None else lesson.eigenvalues(learned)
+    with left:
+        head(
+            "Which directions ε keeps open",
+            r"\Sigma=\underbrace{\tfrac1M\textstyle\sum_i(\tilde f_i-\mu)(\tilde f_i-\mu)^{\!\top}}"
+            r"_{\text{rank}\ \le\ M-1}+\varepsilon I",
+            "**Adding ε lifts the variance in every direction, so none is below it.** A direction "
+            "(an axis of Σ) is a mixture of titles. Set ε to 0: the narrow "
+            "directions fall towards nothing, the model takes accidents of the few ratings for "
+            "laws, and the error of the fills rises.",
+        )
+        if users <= len(truth):
+            st.markdown(
+                f"With {users} users, at most {users - 1} of the {len(truth)} directions can have "
+                "any variance without ε: the rest is exactly 0 and some users' equations cannot be "
+                "solved."
+            )
+    with right:
+        said = "none learned" if values is None else f"learned {values[0]:.3g} to {values[-1]:.3g}"
+        chart(
+            figures.spectrum_figure(values, truth, epsilon, dark=is_dark()),
+            f"Variances along the 20 axes of Σ: {said}, planted {truth[0]:.3g} to {truth[-1]:.3g}, "
+            f"floor ε = {epsilon:g}.",
+            key="learn_spectrum",
+        )
+
+
+def _fills(users: int, epsilon: float, fill: float) -> None:
+    points = errors(users, epsilon)
+    left, right = st.columns(ROOM_FOR_CONTROLS, gap="medium")
+    with left:
+        head(
+            "How much must be known",
+            r"\mathrm{RMSE}=\sqrt{\operatorname{mean}_{(i,j)\ \text{unknown}}"
+            r"(\tilde f_{ij}-f_{ij})^2}",
+            "**More ratings help twice: each user is known better, and Σ is learned better.** The "
+            "first is why even the planted Σ, the truth, does better with more; the second is why "
+            "the learned one comes near it. Real data fill 2 to 5 per cent, but "
+            "that is more than a hundred titles for the average user, and there are many users.",
+        )
+    with right:
+        said = ", ".join(
+            f"{100 * p.fill:.0f} %: "
+            + ("broke down" if p.learned != p.learned else f"{p.learned:.2f}")
+            for p in points
+        )
+        chart(
+            figures.fill_figure(points, fill, dark=is_dark()),
+            f"Error of the fills by fill ratio with {users} users and ε = {epsilon:g}. {said}.",
+            key="learn_fills",
+        )
+        if any(p.learned != p.learned for p in points):
+            st.caption("The learned curve has no point where the algorithm broke down.")

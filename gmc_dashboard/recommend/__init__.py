@@ -1,0 +1,1 @@
+"""Parts of the Recommend page; ``figures`` are functions that return them."""

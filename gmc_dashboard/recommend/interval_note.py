@@ -1,0 +1,53 @@
+"""Which interval a page shows, and a button that has it calibrated by the worker."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from gmc_core.model.calibration import note_of
+from gmc_core.model.gaussian_model import GaussianModel
+from gmc_core.runs.store import Run, calibrations
+from gmc_dashboard.shared import context
+from gmc_dashboard.shared.components import escape, fact, guard
+from gmc_dashboard.shared.run_actions import start_worker
+from gmc_dashboard.shared.watching import POLL_SECONDS
+
+
+def draw(run: Run, model: GaussianModel) -> None:
+    """The sentence; without a calibration also what is being done about it, or can be."""
+    fact(note_of(model.calibration))
+    if model.calibration is not None or model.ratings is None:
+        return
+    trouble = calibrations.trouble(context.store(), run.id)
+    if trouble == "":
+        st.fragment(_await, run_every=POLL_SECONDS)(run.id, context.model_stamp(run.id))
+        return
+    if trouble:
+        st.warning(f"The intervals could not be calibrated: {escape(trouble)}")
+    st.button(
+        "Calibrate the intervals",
+        icon=":material/straighten:",
+        key="calibrate",
+        help="One more fit, in the background, to the training ratings less some of every user, "
+        "on which the intervals' width is learned. It takes about as long as one repetition of "
+        "the run did and is kept with the model; predictions stay what they are.",
+        on_click=_ask,
+        args=(run.id,),
+    )
+
+
+@guard()
+def _ask(id: str) -> None:
+    calibrations.ask(context.store(), id)
+    start_worker()
+
+
+@guard()  # a repeated fragment is outside the page's own guard
+def _await(id: str, stamp: int) -> None:
+    if calibrations.trouble(context.store(), id) != "" or context.model_stamp(id) != stamp:
+        st.rerun(scope="app")
+    start_worker()  # one that has nothing to do leaves after a minute
+    fact(
+        "The intervals are being calibrated in the background, after the runs that are queued; "
+        "they change here by themselves."
+    )

@@ -1,0 +1,223 @@
+"""The Recommend page's right side: the list, why, what was hidden, and files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+import streamlit as st
+
+from gmc_core.model.calibration import level_of, note_of
+from gmc_core.model.gaussian_model import GaussianModel, Posterior, Recommendation
+from gmc_core.runs.store import Run
+from gmc_dashboard.covariance.views import min_ratings_box
+from gmc_dashboard.recommend import figures as figures
+from gmc_dashboard.recommend import interval_note
+from gmc_dashboard.recommend.data import completed_table
+from gmc_dashboard.recommend.one_user import People
+from gmc_dashboard.shared import link_state
+from gmc_dashboard.shared.components import chart, download, escape, fact
+from gmc_dashboard.shared.tables import to_csv
+from gmc_dashboard.shared.theme import is_dark
+
+EXPLAIN = "explained_title"
+
+
+def filters(model: GaussianModel) -> tuple[int, int, list[str]]:
+    """Top N, fewest ratings, genres."""
+    left, middle, right = st.columns([2, 2, 4], vertical_alignment="bottom")
+    top = left.number_input("How many", 1, 100, 10, key="top", bind="query-params")
+    least = min_ratings_box(middle, model, "least")
+    genres = figures.genres_of(model)
+    chosen: list[str] = []
+    if genres:
+        chosen = right.multiselect(
+            "Genres", genres, placeholder="All genres", key="genres", bind="query-params"
+        )
+    return int(top), least, chosen
+
+
+def recommendations(
+    run: Run,
+    model: GaussianModel,
+    posterior: Posterior,
+    found: Sequence[Recommendation],
+    least: int,
+) -> None:
+    """The list, and the explanation of one of it."""
+    if not found:
+        st.info(
+            f"No unrated title has {least:,} ratings or more in these genres. Lower the number or "
+            "choose other genres.",
+            icon=":material/filter_alt:",
+        )
+        return
+    table = figures.recommendations_table(model, found)
+    table["Interval"] = figures.interval_texts(table)
+    scale = model.scale
+    number = st.column_config.NumberColumn
+    event = st.dataframe(
+        table,
+        height="content" if len(table) <= 12 else 460,
+        hide_index=True,
+        column_order=["Title", "Rating", "Prediction", "Interval", "Genres", "Ratings"],
+        column_config={
+            "Title": st.column_config.TextColumn(width=225),
+            "Rating": number(format="%g", help=f"Projected to the scale {scale}", width=50),
+            "Prediction": number(
+                "Raw", format="%.2f", help="The prediction before projection", width=45
+            ),
+            "Interval": st.column_config.TextColumn(
+                f"{100 * level_of(model.calibration):.4g} %",
+                help=f"Interval of the rating. {note_of(model.calibration)}",
+                width=75,
+            ),
+            "Genres": st.column_config.TextColumn(width=95),
+            "Ratings": number(format="%d", help="Training ratings of the title", width=55),
+        },
+        on_select="rerun",
+        selection_mode="single-row",
+        key=f"recommended_{hash(tuple(r.item for r in found))}",
+        alt="Recommendations: "
+        + "; ".join(f"{r.title}, predicted {r.predicted:.2f}" for r in found[:10]),
+    )
+    interval_note.draw(run, model)
+    _explanation(model, posterior, found, event.selection.rows)
+
+
+def _explanation(
+    model: GaussianModel,
+    posterior: Posterior,
+    found: Sequence[Recommendation],
+    rows: Sequence[int],
+) -> None:
+    items = [r.item for r in found]
+    clicked = items[rows[0]] if rows and rows[0] < len(items) else None
+    if clicked is not None and clicked != st.session_state.get("explained_click"):
+        st.session_state[EXPLAIN] = clicked
+    st.session_state["explained_click"] = clicked
+    if link_state.unset(EXPLAIN):
+        st.session_state[EXPLAIN] = int(model.items.find([link_state.recall("why")])[0])
+    if st.session_state[EXPLAIN] not in items:
+        st.session_state[EXPLAIN] = items[0]
+    item = st.selectbox(
+        "Why this prediction?",
+        items,
+        format_func=model.title,
+        key=EXPLAIN,
+        help="Choose here, or a row of the table.",
+    )
+    if item is None:
+        return
+    link_state.keep("why", "" if item == items[0] else str(model.items.ids[item]))
+    chart(
+        figures.contributions_figure(model, posterior, item, dark=is_dark()),
+        figures.describe_contributions(model, posterior, item),
+        key="contributions_chart",
+    )
+    known = figures.known_share(model, posterior, item) is not None
+    fact(
+        f"The {'prediction' if model.ordinal is None else 'opinion'} is the mean over all users"
+        + (", plus what this user's groups like more or less," if known else "")
+        + " plus one share for each rated title, exactly. Orange raises it, blue lowers it. A "
+        "share depends on all ratings together: two titles that say the same divide it between "
+        "them."
+        + (
+            ""
+            if model.ordinal is None
+            else " Ratings are ordered here: the shares are opinions, which the cuts between the "
+            "ratings turn into the prediction."
+        )
+    )
+
+
+def hidden_ratings(
+    model: GaussianModel, posterior: Posterior, people: People, user: int, changed: bool
+) -> None:
+    """The user's ratings that the fit did not see, on demand."""
+    items, values = people.hidden(user)
+    if not people.hidden_known:
+        fact(
+            "Which ratings of this user were hidden from the fit is not known: the run stopped "
+            "before it wrote them down. Resume it to compare them with their predictions."
+        )
+        return
+    if not len(items):
+        fact("No rating of this user was hidden from the fit.")
+        return
+    noun = "rating" if len(items) == 1 else "ratings"
+    if not st.toggle(f"Reveal {len(items)} hidden {noun}", key="reveal", bind="query-params"):
+        return
+    table = figures.held_out_table(model, posterior, items, values)
+    words = figures.held_out_sentence(table)
+    st.markdown(words + (" Your changes are part of the prediction." if changed else ""))
+    if not len(table):
+        return
+    chart(figures.held_out_figure(model, table, dark=is_dark()), words, key="hidden_chart")
+    st.dataframe(
+        table,
+        hide_index=True,
+        column_config={
+            name: st.column_config.NumberColumn(format="%.2f")
+            for name in ("Prediction", "From", "To", "Error")
+        },
+        alt=words,
+    )
+
+
+def files(
+    model: GaussianModel, posterior: Posterior, found: Sequence[Recommendation], who: str
+) -> None:
+    """Downloads, each made on click."""
+    with st.container(horizontal=True):
+        download(
+            "Recommendations (CSV)",
+            lambda: to_csv(figures.recommendations_table(model, found), index=True),
+            f"recommendations-{who}.csv",
+            "text/csv",
+        )
+        download(
+            "With explanations (JSON)",
+            lambda: figures.recommendations_json(model, posterior, found),
+            f"recommendations-{who}.json",
+            "application/json",
+            help="The list, the ratings it follows from, and every rated title's share in each "
+            "prediction.",
+        )
+        download(
+            "Completed row (CSV)",
+            lambda: to_csv(_row(model, posterior)),
+            f"completed-row-{who}.csv",
+            "text/csv",
+            help="Every title of this user: the given rating, or the predicted one.",
+        )
+        if model.ratings is not None:
+            cells = model.ratings.n_users * model.ratings.n_items
+            download(
+                "Completed table (Parquet)",
+                lambda: completed_table(model),
+                "completed-table.parquet",
+                "application/vnd.apache.parquet",
+                help=f"All {model.ratings.n_users:,} training users by {model.ratings.n_items:,} "
+                f"items, about {max(1, round(8 * cells / 1e6)):,} MB; it is computed after the "
+                "click.",
+            )
+    if model.licence != "unknown":
+        fact(f"{escape(model.data_name)}: {escape(model.licence)}")
+
+
+def _row(model: GaussianModel, posterior: Posterior) -> pd.DataFrame:
+    return figures.completed_row(model, posterior)
+
+
+def sentence(name: str, count: int, known: bool = False) -> str:
+    """Whose list it is; known : whether anything is known besides the ratings."""
+    if count == 0:
+        who = "the average user"
+        if name != "you":
+            who = "such a user on average" if known else who
+            return f"Best titles for {who}: none of this user's ratings is used."
+        who = "the average user of your groups" if known else who
+        return f"Best titles for {who}; rate a few and the list becomes yours."
+    ratings = "rating" if count == 1 else "ratings"
+    return f"Best unrated titles for {escape(name)}, from {count:,} {ratings}."

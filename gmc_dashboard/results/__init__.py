@@ -1,0 +1,1 @@
+"""Parts of the Results page; ``figures`` are functions that return them."""

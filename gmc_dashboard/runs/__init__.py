@@ -1,0 +1,1 @@
+"""Parts of the Runs page; ``figures`` are functions that return them."""

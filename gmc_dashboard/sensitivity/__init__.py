@@ -1,0 +1,1 @@
+"""Parts of the Sensitivity page; ``figures`` are functions that return them."""

@@ -1,0 +1,1 @@
+"""What several pages share: parts of pages, the selection, links, words and units."""

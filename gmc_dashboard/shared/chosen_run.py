@@ -1,0 +1,174 @@
+"""The run whose model a page looks into: chosen, explained, or still awaited."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from gmc_core.model.gaussian_model import GaussianModel
+from gmc_core.runs.store import Run, StoreError
+from gmc_core.runs.store.naming import distinct_names
+from gmc_dashboard.fit.fit_form import SIGNALS
+from gmc_dashboard.shared import context
+from gmc_dashboard.shared.components import empty_state, escape, guard
+
+POLL_SECONDS = 2.0
+
+
+def usable_runs() -> list[Run]:
+    """Runs with a model or with pictures of one in the making, newest first."""
+    store = context.store()
+    return [
+        run
+        for run in store.runs()
+        if run.kind == "run" and (store.model_path(run.id) is not None or _is_going(run))
+    ]
+
+
+def choose_run(purpose: str, notes: DeltaGenerator) -> Run | None:
+    """A box to choose a run, and the run; the newest with a model, if none is selected.
+
+    Draws the empty state and returns None if there is nothing to choose from.
+
+    Parameters
+    ----------
+    purpose : what the page would show, to complete "to see …".
+    notes : where to say that the selected run cannot be shown.
+    """
+    selected = context.current_run()
+    runs = usable_runs()
+    by_id = {run.id: run for run in runs}
+    names = distinct_names(runs)
+    if selected and selected not in by_id:
+        with notes:
+            _explain_missing(selected, "The newest run is shown below." if runs else "")
+    if not runs:
+        empty_state(
+            f"There is no fitted model yet. Fit one to see {purpose}; the sample takes less than a "
+            "minute.",
+            "pages/fit.py",
+            "Fit a model",
+        )
+        return None
+    ready = [run for run in runs if context.store().model_path(run.id) is not None]
+    default = selected if selected in by_id else (ready or runs)[0].id
+    # A box of its own for each selection: it may have changed elsewhere since the last was drawn,
+    # and a box that is new on a page would begin with the newest run whatever is selected.
+    key = f"chosen_run_{default}"
+    chosen = st.selectbox(
+        "Model of the run",
+        list(by_id),
+        index=list(by_id).index(default),
+        format_func=lambda id: f"{names[id]}{_facts(by_id[id])}",
+        key=key,
+        on_change=lambda: context.select_run(st.session_state[key]),
+    )
+    if chosen is None:
+        return None
+    if chosen != selected:
+        context.choose(run=chosen)
+    return by_id[chosen]
+
+
+def choose_run_and_view(
+    purpose: str, label: str, views: Sequence[str], key: str
+) -> tuple[Run, str] | None:
+    """The box of :func:`choose_run` and beside it a choice of a view, which is in the URL.
+
+    Parameters
+    ----------
+    label : of the choice, for those who cannot see it. key : of its widget and in the URL.
+
+    Returns
+    -------
+    The run and the view; None if there is no run, which has been explained then.
+    """
+    notes = st.container()  # as wide as the page
+    left, right = st.columns([3, 4], vertical_alignment="bottom")
+    with left:
+        run = choose_run(purpose, notes)
+    if run is None:
+        return None
+    with right:
+        view = st.segmented_control(
+            label,
+            views,
+            default=views[0],
+            required=True,
+            key=key,
+            bind="query-params",
+            label_visibility="collapsed",
+        )
+    return run, view or views[0]
+
+
+def model_or_wait(run: Run, purpose: str) -> GaussianModel | None:
+    """The run's model; while it is being fitted, a notice that goes away by itself."""
+    if context.store().model_path(run.id) is None:
+        st.fragment(_await, run_every=POLL_SECONDS)(run.id, purpose)
+        return None
+    return context.model_of(run.id)
+
+
+def rows_only(model: GaussianModel, purpose: str) -> bool:
+    """Whether coordinates are items; explains it if they are not."""
+    if model.layout.kind != "rows":
+        explain_signals(model.layout.kind, purpose)
+    return model.layout.kind == "rows"
+
+
+def explain_signals(kind: str, purpose: str) -> None:
+    """Why a model of columns or blocks says nothing of titles and new users."""
+    meaning = {
+        "columns": "columns (items) as signals, so its covariance is one between users, and a new "
+        "user is no signal of it",
+        "blocks": "blocks of the table as signals, so its covariance is one between places in a "
+        "block, not between titles",
+    }
+    empty_state(
+        f"This run took {meaning[kind]}. Fit with rows (users) as signals to see {purpose}.",
+        "pages/fit.py",
+        "Fit with rows as signals",
+        query_params={"run": context.NO_RUN, "signals": SIGNALS["rows"]},
+    )
+
+
+@guard()  # a repeated fragment is outside the page's own guard
+def _await(id: str, purpose: str) -> None:
+    run = context.store().run(id)
+    if context.store().model_path(id) is not None or run.ended_for_good:
+        st.rerun(scope="app")
+    empty_state(
+        f"This run is {run.state}: {run.iteration} of {run.iterations} iterations are done. Its "
+        f"model is saved at the end; this page then shows {purpose} by itself.",
+        "pages/fit.py",
+        "Watch the fit",
+    )
+
+
+def _explain_missing(id: str, instead: str) -> None:
+    try:
+        run = context.store().run(id)
+    except StoreError as error:
+        st.warning(f"{escape(str(error))} {instead}")
+        return
+    if run.kind == "sweep":
+        text = "A sweep compares figures and keeps no models."
+    else:
+        text = f"The run {escape(context.run_label(run))} is {run.state} and has no model."
+        text += f" {escape(run.message)}" if run.message else ""
+    st.info(f"{text} {instead}", icon=":material/info:")
+
+
+def _is_going(run: Run) -> bool:
+    return run.keeps_model and run.state in ("queued", "running")
+
+
+def _facts(run: Run) -> str:
+    """What stands behind a run's name: its result, and its state unless it is finished."""
+    nmae = (run.summary or {}).get("nmae")
+    facts = [] if nmae is None else [f"NMAE {nmae:.4f}"]
+    facts += [run.state] if run.state != "finished" else []
+    return f" — {', '.join(facts)}" if facts else ""

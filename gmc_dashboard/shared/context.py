@@ -1,0 +1,300 @@
+"""What the visitor has selected, mirrored in the URL, and the data behind it.
+
+    chosen = context.current()            # data source, filter, protocol, seed, run
+    context.choose(protocol="strong")     # changes it, here and in the URL
+    table, report = context.filtered()    # the ratings that a fit would see
+
+A value in the URL wins over the session's, so a link reproduces a view; a value equal
+to its default is left out of the URL. After Back and Forward of the browser the URL is
+all there is: what it does not name has its default. Caches are keyed on what the data come from and
+on frozen settings, never on ratings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from gmc_core.data.ratings import Ratings
+from gmc_core.data.readers import Loaded
+from gmc_core.fitting.experiment import PROTOCOLS, ExperimentConfig, Prepared, make_split
+from gmc_core.model.gaussian_model import GaussianModel
+from gmc_core.protocol.filters import Filter, FilterReport, apply_filter
+from gmc_core.protocol.splits import Split
+from gmc_core.runs.store import Run, Store
+from gmc_dashboard.data.overview import titles_table
+from gmc_dashboard.shared import history, sources
+from gmc_dashboard.shared.places import home_folder
+
+_STATE = "gmc_dashboard.selection"
+NO_RUN = "new"  # in a link: no run, whatever the session has selected
+LARGEST_COUNT = 2**31 - 1  # also of a seed; every widget can show it
+
+# The choices of the start page's button: the embedded sample under the paper's protocol.
+SAMPLE: dict[str, Any] = {
+    "data": "sample",
+    "min_user": 20,
+    "min_item": 2,
+    "max_items": 0,
+    "protocol": "weak",
+    "seed": 0,
+    "run": "",
+}
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What is selected; the defaults are the sample and the paper's choices.
+
+    data : "sample", a name of the registry, or the token of a person's own file.
+    min_user, min_item, max_items : the filter; max_items 0 keeps all.
+    protocol : "weak", "strong" or "none". seed : of the split.
+    run : id of the current run, "" for none.
+    """
+
+    data: str = "sample"
+    min_user: int = 20
+    min_item: int = 2
+    max_items: int = 0
+    protocol: str = "weak"
+    seed: int = 0
+    run: str = ""
+
+    @property
+    def filter(self) -> Filter:
+        """The filter as the core wants it."""
+        return Filter(self.min_user, self.min_item, self.max_items or None)
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if not 0 <= value <= LARGEST_COUNT:
+        raise ValueError(text)
+    return value
+
+
+def _protocol(text: str) -> str:
+    if text not in PROTOCOLS or text == "pair":
+        raise ValueError(text)
+    return text
+
+
+_PARSERS: dict[str, Callable[[str], Any]] = {
+    "data": str,
+    "min_user": _count,
+    "min_item": _count,
+    "max_items": _count,
+    "protocol": _protocol,
+    "seed": _count,
+    "run": lambda text: "" if text == NO_RUN else text,
+}
+
+
+def current() -> Selection:
+    """The selection, from the URL where it speaks, else from the session.
+
+    Also writes the selection into the URL, so every page that asks is shareable.
+    """
+    kept: Selection = st.session_state.get(_STATE, Selection())
+    chosen = Selection() if history.returned() else kept
+    for name, parse in _PARSERS.items():
+        if name in st.query_params:
+            try:
+                chosen = replace(chosen, **{name: parse(st.query_params[name])})
+            except ValueError:
+                del st.query_params[name]
+    st.session_state[_STATE] = chosen
+    _mirror(chosen)
+    return chosen
+
+
+def choose(**changes: Any) -> Selection:
+    """Change part of the selection; takes effect in the URL at once."""
+    chosen = replace(current(), **changes)
+    st.session_state[_STATE] = chosen
+    _mirror(chosen)
+    return chosen
+
+
+def select_run(id: str = "") -> None:
+    """Make a run the current one, "" for none; for a widget's callback."""
+    choose(run=id)
+
+
+def _mirror(chosen: Selection) -> None:
+    for field in fields(Selection):
+        value = getattr(chosen, field.name)
+        if value == field.default:
+            if field.name in st.query_params:
+                del st.query_params[field.name]
+        elif st.query_params.get(field.name) != str(value):
+            st.query_params[field.name] = str(value)
+
+
+def link_params(**changes: Any) -> dict[str, str]:
+    """The URL parameters of the selection with changes, for ``st.page_link``."""
+    chosen = asdict(replace(current(), **changes))
+    return {
+        field.name: str(chosen[field.name])
+        for field in fields(Selection)
+        if chosen[field.name] != field.default
+    }
+
+
+# Data ------------------------------------------------------------------------------
+
+
+def loaded(data: str | None = None) -> Loaded:
+    """The ratings of a data source (default: the selected one) with their report.
+
+    Raises
+    ------
+    DataError, FetchError
+        If it cannot be read, or was not downloaded yet; see :mod:`gmc_dashboard.shared.sources`.
+    """
+    data = current().data if data is None else data
+    return _loaded(data, sources.stamp(data))
+
+
+@st.cache_resource(max_entries=3, show_spinner="Reading the ratings …")
+def _loaded(data: str, stamp: str) -> Loaded:
+    return sources.load(data)
+
+
+def titles() -> pd.DataFrame:
+    """All items of the selected data, the most rated first; see ``overview.titles_table``."""
+    data = current().data
+    return _titles(data, sources.stamp(data))
+
+
+@st.cache_resource(max_entries=2, show_spinner=False)
+def _titles(data: str, stamp: str) -> pd.DataFrame:
+    return titles_table(_loaded(data, stamp).ratings)
+
+
+def filtered(chosen: Selection | None = None) -> tuple[Ratings, FilterReport]:
+    """The ratings after the filter, and what it took away.
+
+    Raises
+    ------
+    DataError
+        If they cannot be read, or the filter leaves nothing.
+    """
+    chosen = chosen or current()
+    return _filtered(
+        chosen.data,
+        sources.stamp(chosen.data),
+        chosen.min_user,
+        chosen.min_item,
+        chosen.max_items,
+    )
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _filtered(
+    data: str, stamp: str, min_user: int, min_item: int, max_items: int
+) -> tuple[Ratings, FilterReport]:
+    settings = Filter(min_user, min_item, max_items or None)
+    return apply_filter(_loaded(data, stamp).ratings, settings)
+
+
+def split(chosen: Selection | None = None) -> Split:
+    """The first repetition's split under the selected filter, protocol and seed."""
+    chosen = chosen or current()
+    filter_key = (chosen.min_user, chosen.min_item, chosen.max_items)
+    return _split(chosen.data, sources.stamp(chosen.data), filter_key, chosen.protocol, chosen.seed)
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _split(
+    data: str, stamp: str, filter_key: tuple[int, int, int], protocol: str, seed: int
+) -> Split:
+    ratings, report = _filtered(data, stamp, *filter_key)
+    config = ExperimentConfig(protocol=protocol, seed=seed)  # type: ignore[arg-type]
+    return make_split(config, Prepared(ratings, None, report), seed)
+
+
+def current_config(**changes: Any) -> ExperimentConfig:
+    """The selection as an experiment's configuration.
+
+    changes : further fields of :class:`ExperimentConfig`, such as ``fit``.
+    """
+    chosen = current()
+    path, reading = sources.location(chosen.data)
+    return ExperimentConfig(
+        **{
+            "data": path,
+            "reading": reading,
+            "protocol": chosen.protocol,
+            "filter": chosen.filter,
+            "seed": chosen.seed,
+            **changes,
+        }
+    )
+
+
+# Runs ------------------------------------------------------------------------------
+
+
+def store() -> Store:
+    """The run store, one for the whole process.
+
+    Raises
+    ------
+    StoreError
+        If its folder cannot be used.
+    """
+    return _store(str(home_folder()))
+
+
+@st.cache_resource(show_spinner=False)
+def _store(folder: str) -> Store:
+    return Store(folder)
+
+
+def current_run() -> str | None:
+    """The id of the current run, None if none is selected."""
+    return current().run or None
+
+
+def model_of(run: str) -> GaussianModel:
+    """The fitted model of a run.
+
+    Raises
+    ------
+    StoreError, ModelFileError
+        If the run does not exist, or has no model (yet) that can be read.
+    """
+    return _model_of(str(store().path), run, model_stamp(run))
+
+
+def model_stamp(run: str) -> int:
+    """Changes when a run that goes on writes a newer model to the same place; 0: no model."""
+    path = store().model_path(run)
+    try:
+        return path.stat().st_mtime_ns if path is not None else 0
+    except OSError:  # deleted meanwhile
+        return 0
+
+
+@st.cache_resource(max_entries=2, show_spinner="Loading the model …")
+def _model_of(folder: str, run: str, stamp: int) -> GaussianModel:
+    return _store(folder).model(run)
+
+
+def run_label(run: Run) -> str:
+    """A run's name; in lists see :func:`gmc_core.runs.store.naming.distinct_names`."""
+    return run.title
+
+
+def run_summary(run: Run) -> str:
+    """State and result of a run in a few words."""
+    if run.kind == "sweep":
+        return f"{run.state}, {run.iteration} of {sum(run.children.values())} fits"
+    done = f"{run.state}, {run.iteration} iterations"
+    nmae = (run.summary or {}).get("nmae")
+    return done if nmae is None else f"{done}, NMAE {nmae:.4f}"

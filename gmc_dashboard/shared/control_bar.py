@@ -1,0 +1,65 @@
+"""The bar above whatever is computed in the background: what it is, its state, its buttons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import streamlit as st
+
+from gmc_dashboard.shared.components import escape
+
+Colour = Literal["gray", "blue", "green", "orange", "red"]
+Badge = tuple[str, Colour, str]  # label, colour, icon
+
+
+class Action(NamedTuple):
+    """A button: its label, key, explanation, and what a click does."""
+
+    label: str
+    key: str
+    help: str | None
+    on_click: Callable[..., None]
+    args: tuple[Any, ...] = ()
+    disabled: bool = False
+
+
+def control_bar(
+    title: str,
+    badge: Badge,
+    *,
+    cancel: Action | None = None,
+    resume: Action | None = None,
+    new: Action | None = None,
+) -> None:
+    """Draw the bar.
+
+    Parameters
+    ----------
+    title : plain text. badge : of the state.
+    cancel, resume, new : what can be done now; at most one of the first two.
+    """
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.subheader(escape(title), anchor=False, width="content")
+        label, colour, icon = badge
+        st.badge(label, color=colour, icon=icon)
+        st.space("stretch")
+        if cancel is not None:
+            _button(cancel, ":material/stop:")
+        elif resume is not None:
+            _button(resume, ":material/resume:", "primary")
+        if new is not None:
+            _button(new, ":material/add:")
+
+
+def _button(action: Action, icon: str, kind: Literal["primary", "secondary"] = "secondary") -> None:
+    st.button(
+        action.label,
+        key=action.key,
+        icon=icon,
+        type=kind,
+        help=action.help,
+        disabled=action.disabled,
+        on_click=action.on_click,
+        args=action.args,
+    )

@@ -1,0 +1,169 @@
+"""Figures of the Covariance page: limits, labels, clicks, words."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from gmc_core.fitting.experiment import ExperimentConfig, run_experiment
+from gmc_core.gaussian.settings import FitSettings
+from gmc_core.model import analysis, item_orders, taste
+from gmc_core.protocol.filters import Filter
+from gmc_dashboard.covariance import figures as figures
+from gmc_dashboard.covariance import taste_figures as taste_figures
+
+
+@pytest.fixture(scope="module")
+def model():
+    config = ExperimentConfig(fit=FitSettings(iterations=2), filter=Filter(max_items=80))
+    return run_experiment(config)[1].model()
+
+
+@pytest.fixture(scope="module")
+def some(model):
+    items = item_orders.ordered(model, "popularity")[:12]
+    matrix = analysis.submatrix(model, items, "correlation")
+    return items, matrix, figures.axis_labels(model, items)
+
+
+def test_color_limit_ignores_the_diagonal_and_undefined_entries():
+    matrix = np.array([[9.0, 0.2, np.nan], [0.2, 9.0, -0.4], [np.nan, -0.4, 9.0]])
+    assert 0.2 <= figures.color_limit(matrix) <= 0.4
+    assert figures.color_limit(np.eye(3)) > 0
+    assert figures.color_limit(np.ones((1, 1))) == 1
+
+
+def test_short_keeps_the_year():
+    title = "Dr. Strangelove or: How I Learned to Stop Worrying and Love the Bomb (1963)"
+    assert figures.short(title, 30).endswith("…(1963)") or figures.short(title, 30).endswith(
+        "… (1963)"
+    )
+    assert len(figures.short(title, 30)) <= 30
+    assert figures.short("Alien (1979)") == "Alien (1979)"
+
+
+def test_axis_labels_are_unique(model):
+    items = [0, 0, 1]
+    labels = figures.axis_labels(model, items)
+    assert labels[0].endswith(str(model.items.ids[0]))
+    assert labels[2] == figures.short(model.title(1))
+    assert figures.axis_labels(model, []) == []
+
+
+def test_run_labels_cover_all_items_once():
+    labels = figures.run_labels([f"t{k}" for k in range(10)], 3)
+    assert labels == ["1–3: t0 … t2", "4–6: t3 … t5", "7–10: t6 … t9"]
+    assert figures.run_labels(["<b>", "b"], 2) == ["1: &lt;b&gt;", "2: b"]
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_overview_is_symmetric_about_zero(model, dark):
+    order = item_orders.ordered(model, "popularity")
+    picture = item_orders.pooled(model, order, 20, "correlation")
+    labels = figures.run_labels([model.title(int(m)) for m in order], 20)
+    figure = figures.overview_figure(
+        picture, labels, kind="correlation", axis="most rated first", dark=dark
+    )
+    trace = figure.data[0]
+    assert trace.zmin == -trace.zmax
+    assert trace.zmid == 0
+    np.testing.assert_allclose(trace.z, picture, rtol=1e-5)
+    assert figure.layout.yaxis.autorange == "reversed"
+    text = figures.describe_overview(picture, "correlation", "most rated first", 2)
+    assert "iteration 2" in text
+    assert "20 by 20" in text
+
+
+def test_heatmap_has_one_cell_a_pair(model, some):
+    items, matrix, labels = some
+    table = figures.heatmap_table(matrix, labels, model.item_counts[items])
+    assert len(table) == 144
+    cell = table[(table.i == 3) & (table.j == 7)].iloc[0]
+    assert cell.value == matrix[3, 7]
+    assert (cell.row, cell.column) == (labels[3], labels[7])
+    assert cell["row ratings"] == model.item_counts[items[3]]
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_heatmap_can_be_clicked(model, some, dark):
+    items, matrix, labels = some
+    counts = model.item_counts[items]
+    spec = json.loads(
+        figures.heatmap_chart(matrix, labels, counts, kind="correlation", dark=dark).to_json()
+    )
+    assert "layer" not in spec  # Streamlit would report no selection
+    (selection,) = spec["params"]
+    assert selection["name"] == figures.PAIR
+    assert selection["select"]["type"] == "point"
+    assert selection["select"]["fields"] == ["i", "j"]
+    color = spec["encoding"]["color"]["scale"]
+    assert color["domain"][0] == -color["domain"][-1]
+    assert len(color["domain"]) == len(color["range"])
+    assert spec["encoding"]["x"]["sort"] == labels
+
+
+def test_clicked_pair_survives_anything(some):
+    def event(points):
+        return SimpleNamespace(selection={figures.PAIR: points})
+
+    assert figures.clicked_pair(event([{"i": 1, "j": 3}]), 5) == (1, 3)
+    for wrong in ([], [{"i": 1}], [{"i": 9, "j": 1}], [{"i": "x", "j": 1}], None):
+        assert figures.clicked_pair(event(wrong), 5) is None
+    assert figures.clicked_pair(None, 5) is None
+
+
+def test_describe_heatmap_names_the_extremes(some):
+    _, matrix, labels = some
+    text = figures.describe_heatmap(matrix, labels, "correlation")
+    off = matrix[np.triu_indices(12, 1)]
+    assert f"{off.max():.3f}" in text
+    assert f"{off.min():.3f}" in text
+    assert "at least two" in figures.describe_heatmap(matrix[:1, :1], labels[:1], "correlation")
+    undefined = np.full((2, 2), np.nan)
+    assert "no value" in figures.describe_heatmap(undefined, labels[:2], "partial")
+
+
+def test_pair_sentences_state_the_regression(model):
+    block = model.gaussian.covariance.submatrix(np.array([2, 5]), np.array([2, 5]))
+    sentence = taste_figures.pair_sentence(model, 2, 5)
+    assert f"{abs(block[0, 1] / block[0, 0]):.2f}" in sentence
+    assert model.title(2) in sentence
+    assert "variance" in taste_figures.pair_sentence(model, 2, 2)
+    assert "hardly any" in taste_figures.partial_sentence(0.01)
+    assert "of their own" in taste_figures.partial_sentence(-0.3)
+
+
+def test_neighbours_figure_and_its_words(model):
+    found = analysis.neighbours(model, 3, 5)
+    figure = taste_figures.neighbours_figure(found)
+    assert list(figure.data[0].x) == [n.correlation for n in found]
+    assert found[0].title in taste_figures.describe_neighbours("X", found)
+    assert "No title" in taste_figures.describe_neighbours("X", [])
+    taste_figures.neighbours_figure([])
+
+
+def test_spectrum_and_axes(model):
+    leading = taste.spectrum(model, 6)
+    figure = taste_figures.spectrum_figure(leading)
+    np.testing.assert_allclose(figure.data[1].y[-1], leading.shares.sum())
+    assert f"{leading.shares[0]:.1%}" in taste_figures.describe_spectrum(leading)
+    for axis in taste.taste_axes(model, leading, ends=3):
+        drawn = taste_figures.axis_figure(axis).data[0]
+        assert len(drawn.x) == len(axis.low) + len(axis.high)
+        assert f"Axis {axis.number}" in taste_figures.describe_axis(axis)
+    one = taste.TasteAxis(1, 1.0, 0.5, (), taste.taste_axes(model, leading)[0].high)
+    assert "one end only" in taste_figures.describe_axis(one)
+    assert "lower" in taste_figures.describe_axis(taste.TasteAxis(1, 1.0, 0.5, one.high, ()))
+
+
+def test_variances_are_drawn_by_webgl_on_a_log_axis(model):
+    profile = taste.variance_profile(model)
+    titles = [model.title(m) for m in range(len(model.items))]
+    figure = taste_figures.variance_figure(profile, titles)
+    assert {trace.type for trace in figure.data} == {"scattergl"}
+    assert figure.layout.xaxis.type == "log"
+    assert "median variance" in taste_figures.describe_variance(profile)
+    none = taste.VarianceProfile(profile.counts * 0, profile.mean, profile.variance)
+    assert len(taste_figures.variance_figure(none, titles).data[0].x) == 0
+    assert "not drawn" in taste_figures.describe_variance(none)

@@ -1,0 +1,109 @@
+"""Figures of a fit: the right data, steady axes, legible labels, text twins."""
+
+import pytest
+from made_records import record
+
+from gmc_dashboard.fit.figures import (
+    change_figure,
+    describe,
+    describe_nmae,
+    errors_figure,
+    mean_curve,
+    nmae_figure,
+    objective_figure,
+    seconds_figure,
+    spread,
+)
+from gmc_dashboard.shared.theme import palette
+
+ONE = [record(1, 0.46), record(2, 0.42), record(3, 0.43)]
+TWO = [record(1, 0.48), record(2, 0.44), record(3, 0.45)]
+BEGUN = [record(1, 0.90)]
+REFERENCES = {"item mean": 0.470, "bias": 0.4370, "user mean": 0.4372, "paper": 0.3959}
+
+FIGURES = (nmae_figure, errors_figure, objective_figure, change_figure, seconds_figure)
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+@pytest.mark.parametrize("curves", [[], [[]], [ONE], [ONE, TWO, BEGUN, []]])
+@pytest.mark.parametrize("dark", [False, True])
+def test_axes_stand_still_while_a_run_grows(figure, curves, dark):
+    drawn = figure(curves, iterations=10, dark=dark)
+    assert drawn.layout.height == figure([ONE], iterations=10).layout.height
+    assert tuple(drawn.layout.xaxis.range) == (0, 10.5)
+    assert drawn.layout.uirevision == "fit"
+    assert drawn.layout.font.color == palette(dark).text
+
+
+def test_a_single_repetition_is_one_line():
+    figure = nmae_figure([ONE], iterations=3)
+    assert len(figure.data) == 1
+    assert list(figure.data[0].x) == [1, 2, 3]
+    assert list(figure.data[0].y) == [0.46, 0.42, 0.43]
+
+
+def test_repetitions_are_thin_and_their_mean_is_not():
+    figure = nmae_figure([ONE, TWO], iterations=3)
+    first, second, mean = figure.data
+    assert first.line.width < mean.line.width
+    assert second.name == "NMAE, repetition 2"
+    assert list(mean.y) == pytest.approx([0.47, 0.43, 0.44])
+
+
+def test_the_mean_leaves_out_a_repetition_on_its_way():
+    steps, means = mean_curve([ONE, TWO, BEGUN, []], "nmae")
+    assert steps == [1, 2, 3]
+    assert means == pytest.approx([0.47, 0.43, 0.44])
+    assert mean_curve([], "nmae") == ([], [])
+
+
+def test_references_are_lines_with_labels_apart():
+    figure = nmae_figure([ONE], REFERENCES, iterations=3)
+    lines = figure.data[1:]
+    assert {line.name for line in lines} == set(REFERENCES)
+    assert len({line.line.dash for line in lines}) == len(lines), "told apart without colour"
+    places = [note.y for note in figure.layout.annotations]
+    low, high = figure.layout.yaxis.range
+    assert all(b - a > 0.05 * (high - low) for a, b in zip(places, places[1:], strict=False))
+    assert all(low <= place <= high for place in places)
+    assert figure.layout.annotations[0].text == "paper 0.3959"
+
+
+def test_spread_moves_labels_no_further_than_needed():
+    assert spread([], 1) == []
+    assert spread([0.0, 5.0], 1) == [0.0, 5.0]
+    assert spread([0.0, 0.0], 1) == [-0.5, 0.5]
+    assert spread([0.0, 0.2, 1.0], 1) == pytest.approx([-0.6, 0.4, 1.4])
+
+
+def test_objectives_have_panels_of_their_own():
+    assert len(objective_figure([ONE], iterations=3).data) == 1
+    full = [record(t, map_objective=-5.0, penalised_objective=-6.0) for t in (1, 2)]
+    figure = objective_figure([full], iterations=3)
+    assert len(figure.data) == 3
+    assert len({trace.yaxis for trace in figure.data}) == 3
+
+
+def test_missing_values_are_gaps_not_zeros():
+    change = change_figure([ONE], iterations=3).data[0]
+    assert list(change.x) == [2, 3]
+    without = [record(1, None, mae=None, rmse=None)]
+    assert list(nmae_figure([without], iterations=3).data[0].y) == []
+
+
+def test_seconds_are_means_stacked_by_step():
+    slow = [record(1, e_seconds=4.0)]
+    figure = seconds_figure([ONE, slow], iterations=3)
+    by_name = {bar.name: list(bar.y) for bar in figure.data}
+    assert by_name["E-step"] == [3.0, 2.0, 2.0]
+    assert figure.layout.barmode == "stack"
+
+
+def test_text_twins_have_the_numbers():
+    text = describe_nmae([ONE], REFERENCES)
+    assert "0.4600 at iteration 1" in text
+    assert "smallest 0.4200 at iteration 2" in text
+    assert "item mean 0.4700" in text
+    assert "no iteration" in describe_nmae([[]])
+    assert describe([ONE], {"rmse": "RMSE"}) == ("RMSE from 1 at iteration 1 to 1 at iteration 3.")
+    assert "No iteration" in describe([], {"rmse": "RMSE"})

@@ -1,0 +1,235 @@
+"""The Covariance page: empty, running, finished and wrong links; every view."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+import streamlit as st
+from computed_runs import computed, opened, small, texts
+
+from gmc_core.runs.store import Store
+from gmc_dashboard.covariance import data as covariance_data
+from gmc_dashboard.recommend import rating_rows
+
+PAGE = "pages/covariance.py"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("home")
+    with Store(folder) as store:
+        ids = {
+            "weak": computed(store, small(), "the weak one").id,
+            "columns": computed(store, small(signals="columns"), "the columns").id,
+        }
+    return folder, ids
+
+
+@pytest.fixture
+def ids(home, monkeypatch):
+    monkeypatch.setenv("GMC_HOME", str(home[0]))
+    return home[1]
+
+
+@pytest.fixture
+def empty(tmp_path, monkeypatch):
+    monkeypatch.setenv("GMC_HOME", str(tmp_path))
+    with Store(tmp_path) as store:
+        yield store
+
+
+@pytest.fixture(autouse=True)
+def _fresh():
+    st.cache_resource.clear()
+    st.cache_data.clear()
+
+
+def test_without_runs_it_leads_to_the_fit(empty):
+    at = opened(PAGE)
+    assert not at.exception
+    assert "There is no fitted model yet" in texts(at)
+
+
+def test_it_waits_for_a_run(empty):
+    run = empty.submit(small())
+    at = opened(PAGE, run=run.id)
+    assert not at.exception
+    assert "0 of 3 iterations are done" in texts(at)
+
+
+def test_a_run_that_does_not_exist_is_a_sentence(ids):
+    at = opened(PAGE, run="nothing")
+    assert not at.exception
+    assert "There is no run" in at.warning[0].value
+    assert "newest run is shown below" in at.warning[0].value
+    box = next(box for box in at.selectbox if box.label == "Model of the run")
+    assert box.value in ids.values()
+
+
+def test_a_cancelled_run_without_a_model_is_explained(empty):
+    run = empty.submit(small(), label="stopped")
+    empty.cancel(run.id)
+    at = opened(PAGE, run=run.id)
+    assert "is cancelled and has no model" in texts(at)
+    assert "There is no fitted model yet" in texts(at)
+
+
+def test_columns_as_signals_are_explained(ids):
+    at = opened(PAGE, run=ids["columns"])
+    assert not at.exception
+    assert "between users" in texts(at)
+    at = opened(PAGE, run=ids["columns"], view="Titles")
+    assert not at.exception
+    assert "rows (users) as signals" in texts(at)
+
+
+@pytest.mark.parametrize("view", ["Overview", "Titles", "Neighbours", "Taste axes", "Variances"])
+def test_every_view_opens_from_a_link(ids, view):
+    at = opened(PAGE, run=ids["weak"], view=view)
+    assert not at.exception
+    assert not at.error
+    assert at.segmented_control(key="view").value == view
+
+
+@pytest.mark.parametrize("kind", ["covariance", "correlation", "partial"])
+@pytest.mark.parametrize("order", ["popularity", "genre", "year", "title", "similarity"])
+def test_overview_in_all_kinds_and_orders(ids, kind, order):
+    at = opened(PAGE, run=ids["weak"])
+    at.segmented_control(key="kind").set_value(kind)
+    at.selectbox(key="order").set_value(order).run()
+    assert not at.exception
+    assert not at.error
+    assert "pooled to 60 by 60 blocks" in texts(at)
+
+
+def test_the_slider_goes_through_the_iterations(ids):
+    at = opened(PAGE, run=ids["weak"])
+    slider = at.select_slider(key="overview_iteration")
+    assert slider.value == 3
+    at = slider.set_value(1).run()
+    assert "at iteration 1" in texts(at)
+    assert at.query_params["iteration"] in ("1", ["1"])
+    linked = opened(PAGE, run=ids["weak"], iteration="2")
+    assert "at iteration 2" in texts(linked)
+    assert "at iteration 3" in texts(opened(PAGE, run=ids["weak"], iteration="99"))
+
+
+def test_the_iteration_and_the_title_come_back_with_the_page(ids):
+    at = opened(PAGE, run=ids["weak"])
+    at = at.select_slider(key="overview_iteration").set_value(2).run()
+    at = at.switch_page("pages/runs.py").run()
+    at = at.switch_page(PAGE).run()
+    assert at.select_slider(key="overview_iteration").value == 2
+    at = at.segmented_control(key="view").set_value("Neighbours").run()
+    assert "iteration" not in at.query_params
+    next(box for box in at.selectbox if box.label == "Title").set_value(7).run()
+    at = at.segmented_control(key="view").set_value("Overview").run()
+    assert "title" not in at.query_params
+    assert at.select_slider(key="overview_iteration").value == 2
+    at = at.segmented_control(key="view").set_value("Neighbours").run()
+    assert next(box for box in at.selectbox if box.label == "Title").value == 7
+
+
+def test_searched_titles_leave_the_link_with_the_search(ids):
+    at = opened(PAGE, run=ids["weak"], view="Titles", titles_from="Search")
+    box = at.multiselect[0]
+    at = box.set_value(box.value[:3]).run()
+    assert "titles" in at.query_params
+    at = at.segmented_control(key="titles_from").set_value("Most rated").run()
+    assert "titles" not in at.query_params
+    at = at.segmented_control(key="titles_from").set_value("Search").run()
+    assert len(at.multiselect[0].value) == 3
+
+
+def test_the_picture_can_be_downloaded_and_columns_lead_to_the_settings(ids):
+    at = opened(PAGE, run=ids["weak"])
+    assert "This picture as CSV" in [button.label for button in at.get("download_button")]
+    at = opened(PAGE, run=ids["columns"], view="Titles")
+    (link,) = [e.proto for e in at.get("page_link") if e.proto.label == "Fit with rows as signals"]
+    assert "run=new" in link.query_string
+
+
+def test_a_newer_model_of_a_run_is_another_key(ids):
+    before = covariance_data.key_of(ids["weak"])
+    with Store() as store:
+        path = store.model_path(ids["weak"])
+    os.utime(path, ns=(1, 1))
+    assert covariance_data.key_of(ids["weak"]) != before
+
+
+def test_play_starts_from_the_first_iteration(ids):
+    at = opened(PAGE, run=ids["weak"])
+    at = at.button(key="overview_play").click().run()
+    assert "at iteration 1" in texts(at)
+    assert at.button(key="overview_play").label == "Pause"
+    at = at.button(key="overview_play").click().run()
+    assert at.button(key="overview_play").label == "Play"
+
+
+def test_choosing_titles_by_genre_and_search(ids):
+    at = opened(PAGE, run=ids["weak"], view="Titles")
+    at = at.segmented_control(key="titles_from").set_value("Genre").run()
+    assert not at.exception
+    genre = at.selectbox(key="genre")
+    at = genre.set_value(genre.options[0]).run()
+    assert not at.exception
+    at = at.segmented_control(key="titles_from").set_value("Search").run()
+    box = at.multiselect[0]
+    assert len(box.value) == 10
+    at = box.set_value(box.value[:1]).run()
+    assert "at least two titles" in texts(at)
+
+
+def test_a_pair_can_be_chosen_without_the_mouse(ids):
+    at = opened(PAGE, run=ids["weak"], view="Titles")
+    options = at.selectbox(key="pair_row").options
+    at.selectbox(key="pair_row").select(options[2])
+    at = at.selectbox(key="pair_column").select(options[2]).run()
+    assert "The variance of" in texts(at)
+    at = at.selectbox(key="pair_column").select(options[5]).run()
+    assert "Nothing else known" in texts(at)
+    pair = at.query_params["pair"]
+    text = pair if isinstance(pair, str) else pair[0]
+    linked = opened(PAGE, run=ids["weak"], view="Titles", pair=text)
+    assert linked.selectbox(key="pair_column").value == at.selectbox(key="pair_column").value
+    fewer = opened(PAGE, run=ids["weak"], view="Titles", pair="x,", n="20")
+    assert len(fewer.selectbox(key="pair_row").options) == 20
+    assert [metric.label for metric in at.metric] == ["Correlation", "Covariance", "Both"]
+    at = at.toggle(key="pair_partial").set_value(True).run()
+    assert "held fixed, their partial correlation is" in texts(at)
+
+
+def test_neighbours_of_a_linked_title(ids):
+    with Store() as store:
+        model = store.model(ids["weak"])
+    item = model.items.ids[7]
+    at = opened(PAGE, run=ids["weak"], view="Neighbours", title=str(item))
+    box = next(box for box in at.selectbox if box.label == "Title")
+    assert box.value == 7
+    frame = at.dataframe[0].value
+    assert len(frame) == 15
+    assert (np.diff(frame["Correlation"]) <= 0).all()
+    at = opened(PAGE, run=ids["weak"], view="Neighbours", title="nothing")
+    assert "no title with the id nothing" in at.warning[0].value
+
+
+def test_a_large_minimum_leaves_a_hint(ids):
+    at = opened(PAGE, run=ids["weak"], view="Neighbours")
+    least = at.number_input(key="neighbours_least")
+    at = least.set_value(least.max).run()
+    assert not at.exception
+
+
+def test_every_axis_has_words(ids):
+    at = opened(PAGE, run=ids["weak"], view="Taste axes")
+    for axis in (1, 2, 8):
+        at = at.segmented_control(key="axis").set_value(axis).run()
+        assert not at.exception
+        assert f"Axis {axis} carries" in texts(at)
+
+
+def test_star_texts():
+    assert rating_rows.stars(3.5) == "★★★½ 3.5"
+    assert rating_rows.stars(4.0) == "★★★★ 4"

@@ -1,0 +1,452 @@
+"""The Fit page: settings, estimate, and a run in each of its states."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+from making import movielens_folder
+from stored_runs import (
+    DATA,
+    charts,
+    opened,
+    small,
+    stored,
+    stored_sweep,
+    summary,
+    texts,
+    use_folders,
+)  # fmt: skip
+
+from gmc_core.data.ratings import RatingScale
+from gmc_core.gaussian.settings import FitSettings
+from gmc_core.protocol import metrics
+from gmc_core.runs.store import Store
+from gmc_core.runs.store import queue as worker_side
+from gmc_dashboard.fit import fit_form, run_words
+from gmc_dashboard.shared import references, sources, units
+
+FEW = {"max_items": "60"}
+
+
+@pytest.fixture(autouse=True)
+def asked(tmp_path, monkeypatch):
+    return use_folders(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def store(asked):
+    with Store() as opened_store:
+        yield opened_store
+
+
+def ready(at):
+    """The page once the baselines are there."""
+    until = time.monotonic() + 120
+    while time.monotonic() < until:
+        if not any("being computed" in caption.value for caption in at.caption):
+            return at
+        time.sleep(0.05)
+        at.run()
+    raise AssertionError("the baselines were never ready")
+
+
+# Settings ----------------------------------------------------------------------------
+
+
+def test_without_a_run_there_are_settings_beside_their_formulas():
+    at = opened("fit", **FEW)
+    assert not at.exception
+    formulas = " ".join(latex.value for latex in at.latex)
+    assert r"\varepsilon I" in formulas
+    assert r"\Sigma_w" in formulas
+    assert at.select_slider(key="epsilon").value == 0.3
+    assert at.slider(key="iterations").value == 10
+    assert "Estimated" in texts(at)
+    assert "60 × 60" in texts(at)
+
+
+@pytest.mark.parametrize("model", ["paper", "exact", "ordinal", "mixture"])
+def test_the_m_step_shown_is_the_chosen_models(model):
+    at = opened("fit", **FEW)
+    at.segmented_control(key="model").set_value(model).run()
+    assert not at.exception
+    formulas = " ".join(latex.value for latex in at.latex)
+    exact = model in ("exact", "ordinal")
+    assert ("C_i" in formulas) == exact
+    assert (r"\varepsilon I" in formulas) != exact
+    assert (r"\Sigma_k" in formulas) == (model == "mixture")
+
+
+def test_presets_set_every_control():
+    at = opened("fit", **FEW)
+    at.number_input(key="noise").set_value(2.0)
+    at.button(key="preset_quick").click().run()
+    assert at.slider(key="iterations").value == 5
+    assert at.segmented_control(key="precision").value == "float32"
+    assert at.number_input(key="noise").value == 0
+    at.button(key="preset_paper").click().run()
+    assert at.slider(key="iterations").value == 10
+    assert at.slider(key="repetitions").value == 3
+    assert at.segmented_control(key="precision").value == "float64"
+
+
+def test_start_queues_what_the_controls_say(store, asked):
+    at = opened("fit", **FEW)
+    at.select_slider(key="epsilon").set_value(1.0)
+    at.slider(key="iterations").set_value(4)
+    at.number_input(key="noise").set_value(0.5)
+    at.toggle(key="objective").set_value(True)
+    at.run()
+    at.button(key="start_fit").click().run()
+    assert not at.exception
+    (run,) = store.runs()
+    expected = FitSettings(epsilon=1.0, iterations=4, noise=0.5, objective=True)
+    assert run.config.fit == expected
+    assert run.config.filter.max_items == 60
+    assert at.query_params["run"] in (run.id, [run.id])
+    assert asked
+
+
+def test_exact_em_has_a_prior_and_noise_to_learn(store, asked):
+    at = opened("fit", **FEW)
+    at.segmented_control(key="model").set_value("exact").run()
+    strength, learned = at.number_input(key="prior_strength"), at.toggle(key="noise_learned")
+    assert strength.value is None and strength.placeholder == "30 (default)"
+    assert learned.value is False
+    learned.set_value(True).run()
+    at.button(key="start_fit").click().run()
+    assert not at.exception
+    (run,) = store.runs()
+    assert run.config.fit.learn_noise is True and run.config.fit.prior_strength is None
+    assert "--learn-noise" in store.command(run.id)
+    for model in ("paper", "ordinal"):  # a choice brings the model's defaults
+        at = opened("fit", **FEW) if model == "paper" else at
+        at.segmented_control(key="model").set_value(model).run()
+    assert at.toggle(key="noise_learned").value is False
+
+
+def test_what_is_known_of_users_can_be_left_out(store, tmp_path):
+    data = sources.register(movielens_folder(tmp_path / "ml-1m"))
+    at = opened("fit", data=data)
+    at.segmented_control(key="model").set_value("ordinal").run()
+    assert not at.exception
+    used = at.toggle(key="attributes")
+    assert used.value is True
+    assert "age, gender, occupation: μ + B x" in used.help and "zip" not in used.help
+    used.set_value(False).run()
+    at.button(key="start_fit").click().run()
+    assert not at.exception
+    (run,) = store.runs()
+    assert run.config.fit.attributes is False
+    assert "--no-attributes" in store.command(run.id)
+    recipe = opened("fit", data=data, attributes="false")
+    recipe.button(key="start_fit").click().run()
+    assert not recipe.exception  # which does not know of them
+    assert len(store.runs()) == 2
+    without = opened("fit", **FEW)
+    without.segmented_control(key="model").set_value("exact").run()
+    assert "attributes" not in [toggle.key for toggle in without.toggle]
+
+
+def test_learned_noise_is_shown(store):
+    settings = FitSettings(model="exact", iterations=4, noise=None, learn_noise=True)
+    run = stored(store, "finished", small(fit=settings))
+    at = opened("fit", run=run.id, **FEW)
+    assert not at.exception
+    assert "Learned noise variance" in texts(at)
+
+
+def test_blocks_ask_for_their_size(store):
+    at = opened("fit", **FEW)
+    at.segmented_control(key="signals").set_value("blocks").run()
+    at.number_input(key="block_height").set_value(8).run()
+    at.button(key="start_fit").click().run()
+    assert store.runs()[0].config.fit.block == (8, 16)
+    linked = opened("fit", signals="Blocks", block_width="5", **FEW)
+    assert linked.number_input(key="block_width").value == 5
+
+
+def test_columns_are_refused_for_new_users():
+    at = opened("fit", protocol="strong", **FEW)
+    at.segmented_control(key="signals").set_value("columns").run()
+    assert at.button(key="start_fit").disabled
+    assert any("Choose rows" in warning.value for warning in at.warning)
+
+
+def test_too_much_memory_is_refused_with_a_remedy(monkeypatch):
+    monkeypatch.setenv("GMC_MEMORY_LIMIT", "0.000001")
+    at = opened("fit", **FEW)
+    assert at.button(key="start_fit").disabled
+    assert "Keep fewer items" in at.error[0].value
+
+
+def test_a_fit_can_start_by_itself(store):
+    at = opened("fit")
+    at.session_state["fit_autostart"] = True
+    at.run()
+    (run,) = store.runs()
+    assert run.config.data == "sample"
+    assert run.repetitions == 1
+    assert run.config.fit == FitSettings()
+    at.run()
+    assert len(store.runs()) == 1
+
+
+def test_the_scaled_epsilon_is_on_the_slider():
+    scale = RatingScale(0.0, 8.0, 1.0)
+    assert fit_form.paper_epsilon(scale) == pytest.approx(1.2)
+    assert 1.2 in fit_form.epsilon_grid(scale)
+    assert "scaled" in fit_form.epsilon_text(1.2, 1.2)
+    assert fit_form.epsilon_text(0.3, 0.3) == "0.3 (paper)"
+    grid = fit_form.epsilon_grid(RatingScale(1.0, 5.0, 1.0))
+    assert (grid[0], grid[-1]) == (0.001, 10.0)
+
+
+# States ------------------------------------------------------------------------------
+
+
+def test_unknown_run_offers_a_way_on():
+    at = opened("fit", run="nonesuch")
+    assert "no run" in at.error[0].value
+    at.button[-1].click().run()
+    assert at.button(key="start_fit")
+
+
+def test_queued(store, asked):
+    at = opened("fit", run=stored(store, "queued").id)
+    assert not at.exception
+    assert at.button(key="cancel_run")
+    assert asked, "a reload revives a waiting run"
+    at.button(key="cancel_run").click().run()
+    assert store.runs()[0].state == "cancelled"
+    assert at.button(key="resume_run")
+
+
+def test_running_shows_progress_and_cancels(store):
+    run = stored(store, "running", small(repetitions=2), done=3)
+    at = ready(opened("fit", run=run.id))
+    assert not at.exception
+    twins = charts(at)
+    assert "at iteration 3" in twins[0]
+    assert "item mean" in twins[0]
+    assert len(twins) == 5
+    at.button(key="cancel_run").click().run()
+    assert store.run(run.id).cancelling
+    assert at.button(key="cancel_run").disabled
+
+
+def test_running_without_a_record_explains_the_wait(store, monkeypatch):
+    run = stored(store, "running", done=0)
+    at = opened("fit", run=run.id)
+    monkeypatch.setattr(run_words, "must_compile", lambda settings: True)
+    assert "compiled first, once on this machine" in run_words.status_text(run, [[]])
+    monkeypatch.setattr(run_words, "must_compile", lambda settings: False)
+    assert "compiled" not in run_words.status_text(run, [[]])
+    assert "no iteration" in charts(at)[0]
+
+
+def test_finished(store):
+    run = stored(store, "finished", small(repetitions=3), label="my fit")
+    at = ready(opened("fit", run=run.id))
+    assert not at.exception
+    assert not at.error
+    sentence = at.success[0].value
+    assert "NMAE 0.4200" in sentence
+    assert "500 held-out ratings" in sentence
+    assert "than the item mean" in sentence
+    assert "Thin lines" in texts(at)
+    assert "MovieLens 1M and EachMovie" in texts(at)
+    assert any("gmc" in code.value for code in at.code)
+    at.button(key="new_fit").click().run()
+    assert at.button(key="start_fit")
+
+
+@pytest.mark.parametrize(
+    ("state", "kind", "text"),
+    [
+        ("cancelled", "info", "partial model"),
+        ("interrupted", "warning", "resume it"),
+        ("failed", "error", "positive definite"),
+    ],
+)
+def test_ended_early_says_why_and_resumes(store, state, kind, text):
+    run = stored(store, state, done=2, message="Σ is not positive definite. Raise ε.")
+    at = ready(opened("fit", run=run.id))
+    assert text in getattr(at, kind)[0].value
+    assert "at iteration 2" in charts(at)[0]
+    at.button(key="resume_run").click().run()
+    assert not at.exception
+    assert store.run(run.id).state == "queued"
+
+
+def test_without_hold_out_there_is_no_error_to_draw(store):
+    run = stored(store, "running", small(protocol="none"), done=1)
+    at = opened("fit", run=run.id)
+    assert len(charts(at)) == 3
+    assert "Nothing is held out" in texts(at)
+
+
+# Sentences ---------------------------------------------------------------------------
+
+
+def test_result_is_worded_with_care(store):
+    run = stored(store)
+    close = run_words.result_sentence(run, {"user and item bias": 0.43})
+    assert "do not settle" in close
+    far = run_words.result_sentence(run, {"item mean": 0.525, "user and item bias": 0.5})
+    assert "20 % lower than the item mean’s 0.5250" in far
+    assert "do not settle" not in far
+
+
+def test_compared():
+    assert run_words.compared(0.4, 0.5) == "20 % lower"
+    assert run_words.compared(0.55, 0.5) == "10 % higher"
+
+
+def test_durations():
+    assert [units.whole_duration(s) for s in (0.2, 3.4, 40, 300, 6000)] == [
+        "1 s",
+        "3 s",
+        "40 s",
+        "5 min",
+        "1 h 40 min",
+    ]
+
+
+def test_baselines_that_cannot_be_computed_say_so_and_can_be_tried_again(store, monkeypatch):
+    works = references.prepare
+    monkeypatch.setattr(references, "prepare", lambda config: 1 / 0)
+    run = stored(store)
+    at = ready(opened("fit", run=run.id))
+    assert "could not be computed" in texts(at)
+    assert "division" not in texts(at)
+    assert "mistake of the program" in texts(at)
+    monkeypatch.setattr(references, "prepare", works)
+    at.run()
+    assert "could not be computed" in texts(at)
+    assert "item mean" in charts(ready(opened("fit", run=run.id)))[0], "another visitor"
+    at = ready(at.button(key="baselines_again").click().run())
+    assert "could not be computed" not in texts(at)
+    assert "item mean" in charts(at)[0]
+
+
+def test_no_baselines_from_other_ratings_than_the_runs(store):
+    run = stored(store, data={**DATA, "sha256": "0" * 64})
+    at = ready(opened("fit", run=run.id))
+    assert "not those that this run was fitted to" in texts(at)
+    assert "item mean" not in charts(at)[0]
+
+
+def test_a_run_resumed_elsewhere_is_noticed(store):
+    run = stored(store, "cancelled", done=2)
+    at = ready(opened("fit", run=run.id))
+    store.resume(run.id)
+    at.run()
+    assert at.button(key="cancel_run")
+
+
+def test_resuming_twice_is_a_sentence(store):
+    run = stored(store, "cancelled", done=2)
+    at = ready(opened("fit", run=run.id))
+    store.resume(run.id)
+    at.button(key="resume_run").click().run()
+    assert not at.exception
+    assert "nothing to resume" in at.error[0].value
+
+
+def test_a_link_can_ask_for_the_settings_whatever_run_was_shown(store):
+    at = ready(opened("fit", run=stored(store).id))
+    at.query_params["run"] = "new"
+    at.run()
+    assert at.button(key="start_fit")
+    assert "run" not in at.query_params
+
+
+def test_a_sweep_leads_to_its_page(store):
+    sweep = stored_sweep(store)
+    at = opened("fit", run=sweep.id)
+    links = [link.proto.query_string for link in at.get("page_link")]
+    assert f"sweep={sweep.id}" in links
+
+
+@pytest.mark.parametrize("page", ["fit", "sensitivity"])
+def test_data_that_are_not_there_lead_to_the_data_page(page):
+    at = opened(page, data="ml-1m")
+    assert not at.exception
+    assert "not on this machine yet" in texts(at)
+    assert [link.proto.label for link in at.get("page_link")] == ["Choose the data"]
+
+
+# Runs that are there already, and few ratings ------------------------------------------
+
+
+def test_a_start_that_finds_the_same_run_says_so_and_offers_it_again(store, asked):
+    at = opened("fit", **FEW)
+    at.button(key="start_fit").click().run()
+    (run,) = store.runs()
+    assert "nothing new was started" not in texts(at)
+    for state, words in (("queued", "is waiting to be computed"), ("finished", "was computed on")):
+        if state == "finished":
+            finish_queued(store)
+        at = opened("fit", **FEW)
+        at.button(key="start_fit").click().run()
+        assert not at.exception
+        assert [one.id for one in store.runs()] == [run.id]
+        assert words in texts(at) and "nothing new was started" in texts(at)
+    at.button(key="run_again").click().run()
+    assert not at.exception
+    new, old = store.runs()
+    assert old.id == run.id and new.config == old.config and new.state == "queued"
+    assert at.query_params["run"] in (new.id, [new.id])
+    assert "nothing new was started" not in texts(at)
+    # Looked at on its own, the old run is no find.
+    assert "nothing new" not in texts(ready(opened("fit", run=old.id)))
+
+
+def finish_queued(store):
+    """Compute the waiting run, with made-up figures."""
+    worker_side.register(store, "w", beside=True)
+    claim = worker_side.take(store, "w")
+    claim.describe(DATA)
+    claim.end("finished", "", summary())
+    worker_side.retire(store, "w")
+
+
+def test_few_held_out_ratings_are_said_to_be_few_with_more_repetitions(store):
+    run = stored(store, "finished")
+    at = ready(opened("fit", run=run.id))
+    assert "500 held-out ratings (of 9,000) are **few**" in at.success[0].value
+    assert at.button(key="more_repetitions").label == "Run 4 repetitions"
+    at.button(key="more_repetitions").click().run()
+    assert not at.exception
+    more = store.runs()[0]
+    assert more.config == replace(run.config, repetitions=4)
+    assert more.state == "queued"
+    assert at.query_params["run"] in (more.id, [more.id])
+
+
+def test_many_ratings_are_not_called_few():
+    assert metrics.few_held_out(46, 0.033) and metrics.few_held_out(999, 0.001)
+    assert metrics.few_held_out(5000, 0.011) and metrics.few_held_out(46, None)
+    assert not metrics.few_held_out(5000, 0.006) and not metrics.few_held_out(0, None)
+    assert metrics.enough_repetitions(1, 46, 0.033) == 20
+    assert metrics.enough_repetitions(2, 1108, 0.0114) == 3
+    assert metrics.enough_repetitions(1, 5000, 0.006) == 0
+    assert metrics.enough_repetitions(20, 46, 0.033) == 0
+
+
+def test_baselines_kept_with_the_run_need_no_data(store, monkeypatch):
+    monkeypatch.setattr(references, "prepare", lambda config: 1 / 0)
+    kept = {"item mean": {"nmae": 0.525, "mae": 1.0, "rmse": 1.0, "n": 500}, "junk": 3}
+    run = replace(stored(store), summary={**summary(), "baselines": kept})
+    assert references.references(run).lines == {"item mean": 0.525}
+
+
+def test_the_heading_names_model_and_seed(store):
+    settings = FitSettings(model="ordinal", iterations=4, noise=None)
+    run = stored(store, "finished", small(fit=settings, seed=3, repetitions=2))
+    at = ready(opened("fit", run=run.id))
+    name = "sample, ordered ratings, seeds 3–4, weak, at most 60 items, L = 4"
+    assert [heading.value for heading in at.subheader][:1] == [name]

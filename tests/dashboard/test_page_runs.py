@@ -1,0 +1,173 @@
+"""The Runs page: table, filters, one run, several runs, import, delete."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from stored_runs import ML1M, charts, opened, small, stored, texts, use_folders
+
+from gmc_core.gaussian.settings import FitSettings
+from gmc_core.runs.store import Store
+from gmc_dashboard.runs.figures import link, runs_table
+
+
+@pytest.fixture(autouse=True)
+def asked(tmp_path, monkeypatch):
+    return use_folders(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def store(asked):
+    with Store() as opened_store:
+        yield opened_store
+
+
+def table(at):
+    return at.dataframe[0].value
+
+
+def pick(at, *runs):
+    at.multiselect(key="picked").set_value([run.id for run in runs]).run()
+    assert not at.error
+    return at
+
+
+def test_empty_offers_the_first_fit():
+    at = opened("runs")
+    assert not at.exception
+    assert "no run yet" in texts(at)
+
+
+def test_all_states_are_listed_newest_first(store):
+    states = ("finished", "cancelled", "failed", "interrupted", "running", "queued")
+    for state in states:
+        stored(store, state, done=2)
+    at = opened("runs")
+    assert not at.exception
+    assert list(table(at)["state"]) == list(reversed(states))
+    assert at.metric[1].value == "2"
+
+
+def test_filters(store):
+    stored(store, label="alpha")
+    stored(store, "failed", done=1, message="Too much. Do less.")
+    stored(store, data=ML1M)
+    at = opened("runs")
+    at.text_input(key="search").set_value("ALPHA").run()
+    assert len(table(at)) == 1
+    at.text_input(key="search").set_value("").run()
+    at.multiselect(key="states").set_value(["failed"]).run()
+    assert list(table(at)["state"]) == ["failed"]
+    at.multiselect(key="states").set_value([])
+    at.multiselect(key="data_names").set_value(["ml-1m"]).run()
+    assert list(table(at)["data"]) == ["ml-1m"]
+    at.text_input(key="search").set_value("nothing like this").run()
+    assert "clear one of them" in at.info[0].value
+
+
+def test_rename_and_note(store):
+    run = stored(store)
+    at = pick(opened("runs"), run)
+    at.text_input(key=f"name_{run.id}").set_value("my best").run()
+    at.text_input(key=f"note_{run.id}").set_value("after lunch").run()
+    assert not at.exception
+    kept = store.run(run.id)
+    assert (kept.label, kept.note) == ("my best", "after lunch")
+
+
+def test_delete_asks_first(store):
+    run, other = stored(store), stored(store, config=small(seed=1))
+    at = pick(opened("runs"), run)
+    assert "final" in texts(at)
+    at.button(key="delete_confirmed").click().run()
+    assert not at.exception
+    assert [left.id for left in store.runs()] == [other.id]
+
+
+def test_of_several_runs_none_is_deleted_if_one_runs(store):
+    ended, running = stored(store), stored(store, "running", small(seed=1), done=1)
+    at = pick(opened("runs"), ended, running)
+    at.button(key="delete_confirmed").click().run()
+    assert "cancel it first" in at.error[0].value
+    assert len(store.runs()) == 2
+    another = stored(store, config=small(seed=2))
+    at = pick(opened("runs"), ended, another)
+    at.button(key="delete_confirmed").click().run()
+    assert [run.id for run in store.runs()] == [running.id]
+
+
+def test_a_warning_of_the_store_goes_when_it_was_read(store):
+    store.say(None, "The database was damaged.", level="warning")
+    at = opened("runs")
+    assert "was damaged" in at.warning[0].value
+    at = at.button(key="acknowledge").click().run()
+    assert not at.warning
+    assert len(store.messages()) == 1
+
+
+def test_resume_and_cancel(store, asked):
+    run = stored(store, "interrupted", done=1)
+    at = pick(opened("runs"), run)
+    at.button(key="resume").click().run()
+    assert store.run(run.id).state == "queued"
+    assert asked
+    at.button(key="cancel").click().run()
+    assert store.run(run.id).state == "cancelled"
+
+
+def test_comparison_shows_curves_and_only_differences(store):
+    first = stored(store, label="first")
+    second = stored(store, config=small(fit=FitSettings(epsilon=1.0, iterations=4)), label="second")
+    at = pick(opened("runs"), first, second)
+    assert not at.exception
+    assert "first" in charts(at)[0]
+    assert "second" in charts(at)[0]
+    differences = at.dataframe[1].value
+    assert list(differences.index) == ["fit.epsilon"]
+    at.toggle(key="all_settings").set_value(True).run()
+    assert len(at.dataframe[1].value) > 10
+
+
+def test_equal_settings_are_said_to_be_equal(store):
+    same = stored(store), stored(store)
+    at = pick(opened("runs"), *same)
+    assert "are the same" in texts(at)
+
+
+def test_table_rows(store):
+    run = stored(store)
+    row = runs_table([run]).iloc[0]
+    assert row["nmae"] == 0.42
+    assert row["fits"] == 1
+    assert row["epsilon"] == "0.3"
+    unseen = replace(run, data=None)  # its scale is not known yet
+    assert runs_table([unseen]).iloc[0]["epsilon"] == "default"
+    assert "ε = 0.3" in run.title
+    assert "ε = default" in unseen.title
+    assert row["open"].startswith("fit?run=")
+    assert runs_table([]).empty
+
+
+def test_a_run_links_to_its_page(store):
+    run = stored(store)
+    assert link(run) == f"fit?run={run.id}"
+
+
+def test_a_link_reproduces_what_is_picked(store):
+    first, second = stored(store), stored(store)
+    at = opened("runs", picked=f"{first.id},{second.id},gone")
+    assert at.multiselect(key="picked").value == [first.id, second.id]
+    at.multiselect(key="picked").set_value([second.id]).run()
+    assert at.query_params["picked"] in (second.id, [second.id])
+    at.multiselect(key="picked").set_value([]).run()
+    assert "picked" not in at.query_params
+
+
+def test_a_name_given_in_another_tab_is_not_taken_back(store):
+    run = stored(store, label="old")
+    at = pick(opened("runs"), run)
+    store.rename(run.id, "new")
+    at.run()
+    assert store.run(run.id).label == "new"
+    assert at.text_input(key=f"name_{run.id}").value == "new"

@@ -1,0 +1,227 @@
+"""The Sensitivity page: the grid, and a sweep in each of its states."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+import pytest
+from stored_runs import charts, opened, stored, stored_sweep, texts, use_folders
+
+from gmc_core.runs.store import Store
+from gmc_core.runs.valley import valley
+from gmc_dashboard.sensitivity.sweep_view import progress_text, verdict
+
+FEW = {"max_items": "60"}
+
+
+@pytest.fixture(autouse=True)
+def asked(tmp_path, monkeypatch):
+    return use_folders(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def store(asked):
+    with Store() as opened_store:
+        yield opened_store
+
+
+# The grid ----------------------------------------------------------------------------
+
+
+def test_one_click_starts_five_values_around_the_papers(store, asked):
+    at = opened("sensitivity", **FEW)
+    assert not at.exception
+    assert at.button(key="start_sweep").label == "Start 10 fits"
+    at.button(key="start_sweep").click().run()
+    assert not at.exception
+    assert not at.error
+    (sweep,) = store.runs()
+    assert sweep.sweep == {
+        "epsilons": [0.03, 0.0949, 0.3, 0.949, 3.0],
+        "iterations": [5, 10],
+        "seeds": [0, 1],
+    }
+    assert all(run.config.filter.max_items == 60 for run in store.runs(parent=sweep.id))
+    assert at.query_params["sweep"] in (sweep.id, [sweep.id])
+    assert asked
+
+
+def test_the_grid_follows_its_controls(store):
+    at = opened("sensitivity", seed="7", **FEW)
+    at.slider(key="epsilon_count").set_value(3)
+    at.slider(key="seed_count").set_value(1)
+    at.multiselect(key="sweep_iterations").set_value([20, 3])
+    at.number_input(key="noise").set_value(0.2)
+    at.run()
+    assert at.button(key="start_sweep").label == "Start 3 fits"
+    at.button(key="start_sweep").click().run()
+    (sweep,) = store.runs()
+    assert sweep.sweep["epsilons"] == [0.03, 0.3, 3.0]
+    assert sweep.sweep["iterations"] == [3, 20]
+    assert sweep.sweep["seeds"] == [7]
+    assert sweep.config.fit.noise == 0.2
+
+
+def test_no_iterations_and_no_memory_are_refused(monkeypatch):
+    at = opened("sensitivity", **FEW)
+    at.multiselect(key="sweep_iterations").set_value([]).run()
+    assert "at least one L" in at.info[0].value
+    monkeypatch.setenv("GMC_MEMORY_LIMIT", "0.000001")
+    at = opened("sensitivity", **FEW)
+    assert at.button(key="start_sweep").disabled
+    assert "Keep fewer items" in at.error[0].value
+
+
+def test_without_hold_out_there_is_nothing_to_compare():
+    at = opened("sensitivity", protocol="none", **FEW)
+    assert "nothing is held out" in texts(at)
+    assert not at.button
+
+
+def test_earlier_sweeps_are_linked(store):
+    sweep = stored_sweep(store)
+    links = [link.proto.query_string for link in opened("sensitivity", **FEW).get("page_link")]
+    assert f"sweep={sweep.id}" in links
+
+
+# States ------------------------------------------------------------------------------
+
+
+def test_queued_and_cancel(store, asked):
+    sweep = stored_sweep(store, 0, "queued")
+    at = opened("sensitivity", sweep=sweep.id)
+    assert not at.exception
+    assert asked
+    assert len(charts(at)) == 3
+    assert "no fit" in charts(at)[0]
+    at.button(key="cancel_sweep").click().run()
+    assert store.run(sweep.id).state == "cancelled"
+
+
+def test_running_fills_in(store):
+    sweep = stored_sweep(store, 2, "running")
+    at = opened("sensitivity", sweep=sweep.id)
+    assert not at.exception
+    assert "Best so far" in texts(at)
+    assert "at ε = 0.1" in charts(at)[0]
+    text = progress_text(sweep, store.runs(parent=sweep.id))
+    assert "2 of 4 fits are done" in text
+    assert "left" in text
+
+
+def test_finished_answers_in_words(store):
+    at = opened("sensitivity", sweep=stored_sweep(store).id)
+    assert not at.exception
+    assert not at.error
+    said = texts(at)
+    assert "Best: **ε = 0.3, L = 4**" in said
+    assert "optimistic" in said
+    assert "paired differences" in said
+    assert "smallest 0.4265 at iteration 4" in charts(at)[1]
+    assert any("sweep" in code.value for code in at.code)
+    assert len(at.dataframe[0].value) == 8
+    at.button(key="new_sweep").click().run()
+    assert at.button(key="start_sweep")
+
+
+@pytest.mark.parametrize("state", ["cancelled", "failed", "interrupted"])
+def test_ended_early_resumes(store, state):
+    sweep = stored_sweep(store, 1, state)
+    at = opened("sensitivity", sweep=sweep.id)
+    assert "1 of 4 fits are done" in at.warning[0].value
+    assert ("Raise ε" in at.warning[0].value) == (state == "failed")
+    at.button(key="resume_sweep").click().run()
+    assert store.run(sweep.id).state == "queued"
+
+
+def test_wrong_links(store):
+    at = opened("sensitivity", sweep=stored(store).id)
+    assert "a single run" in texts(at)
+    at = opened("sensitivity", sweep="nonesuch")
+    assert "no run" in at.error[0].value
+    assert at.button(key="new_sweep")
+
+
+# Words -------------------------------------------------------------------------------
+
+
+def found(values, seeds=(0,), se=0.01):
+    return valley(
+        pd.DataFrame(
+            [
+                {"epsilon": e, "iterations": 10, "seed": s, "nmae": v + 0.05 * s, "nmae_se": se}
+                for e, v in values.items()
+                for s in seeds
+            ]
+        )
+    )
+
+
+def test_verdict_names_the_interval_and_its_open_end():
+    text = verdict(found({0.1: 0.405, 0.3: 0.4, 1.0: 0.402, 3.0: 0.45}))
+    assert "from **0.1 to 1** (3 of 4 values, 1.0 decades; it reaches the lower end" in text
+    assert "with this L, NMAE varies by 0.0500, 12.5 % of the best; the worst is ε = 3" in text
+    assert text.index("That is the paper’s ε.") < text.index("the worst")
+    assert "That is the paper’s ε." in text
+    assert "two or more seeds would" in text
+
+
+def test_verdict_measures_the_papers_epsilon():
+    text = verdict(found({0.1: 0.4, 0.3: 0.42}, seeds=(0, 1)))
+    assert "No other ε next to it" in text
+    assert "The paper’s ε = 0.3 is 0.0200 above the best, more than one standard" in text
+    assert "paired differences" in text
+
+
+def test_verdict_of_a_single_value():
+    text = verdict(found({0.3: 0.4}, se=math.nan), complete=False)
+    assert text.startswith("Best so far: **ε = 0.3, L = 10** with NMAE **0.4000**.")
+
+
+def test_a_grid_kept_from_another_scale_falls_back():
+    at = opened("sensitivity", **FEW)
+    at.session_state["epsilon_range"] = (0.012, 1.234)
+    at.run()
+    assert not at.exception
+    assert not at.error
+    assert at.button(key="start_sweep").label == "Start 10 fits"
+
+
+def test_columns_are_refused_for_new_users():
+    at = opened("sensitivity", protocol="strong", **FEW)
+    at.segmented_control(key="signals").set_value("columns").run()
+    assert at.button(key="start_sweep").disabled
+
+
+def test_a_single_run_leads_to_its_page(store):
+    run = stored(store)
+    at = opened("sensitivity", sweep=run.id)
+    assert f"run={run.id}" in [link.proto.query_string for link in at.get("page_link")]
+
+
+def test_a_sweep_that_is_there_is_said_to_be_there(store, asked):
+    at = opened("sensitivity", **FEW)
+    at.button(key="start_sweep").click().run()
+    (sweep,) = store.runs()
+    assert "nothing new was started" not in texts(at)
+    at = opened("sensitivity", **FEW)
+    at.button(key="start_sweep").click().run()
+    assert not at.exception
+    assert len(store.runs()) == 1
+    assert "This sweep is waiting to be computed" in texts(at)
+    assert "nothing new was started" in texts(at)
+    at.button(key="run_again").click().run()
+    assert not at.exception
+    new, old = store.runs()
+    assert old.id == sweep.id and new.sweep == old.sweep
+    assert at.query_params["sweep"] in (new.id, [new.id])
+
+
+def test_two_seeds_are_two_values_and_no_error_of_a_mean(store):
+    sweep = stored_sweep(store)
+    at = opened("sensitivity", sweep=sweep.id)
+    said = texts(at)
+    assert "NMAE **0.4265** (2 seeds: 0.4250 and 0.4280)" in said
+    assert "±" not in said
+    assert "five or more" in said

@@ -1,0 +1,1 @@
+"""Tools of the tests and the docs: serving the dashboard, pictures of it."""

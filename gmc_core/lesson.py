@@ -3,7 +3,8 @@
 Everything that is learned or filled in comes from the functions that fit real data
 (:func:`gmc_core.gaussian.em.map_em`, :func:`gmc_core.gaussian.exact.exact_em`,
 :func:`gmc_core.gaussian.estep.e_step`,
-:class:`gmc_core.model.gaussian_model.GaussianModel`); this module owns the planted truth, and cuts iterations in two so that one can step through them.
+:class:`gmc_core.model.gaussian_model.GaussianModel`); this module owns the planted truth, and
+cuts iterations in two so that one can step through them.
 """
 
 from __future__ import annotations

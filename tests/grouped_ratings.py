@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from gmc_core.ratings import Ratings
 from making import ratings_of
+
+from gmc_core.data.ratings import Ratings
 
 USERS, ITEMS = 300, 40
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gmc_core.fit import IterationRecord
+from gmc_core.fitting.fit import IterationRecord
 
 
 def record(iteration, nmae=0.5, **values):

@@ -25,11 +25,6 @@ def imported(path: Path) -> set[str]:
     return names
 
 
-def layer(path: Path) -> str:
-    parts = path.relative_to(ROOT / "gmc_core").parts
-    return parts[0].removesuffix(".py")
-
-
 def test_the_core_is_found():
     assert len(CORE) > 30
 
@@ -54,58 +49,106 @@ def test_importing_the_whole_core_loads_no_streamlit():
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 
-# Each layer may import only those named; errors and ratings are everybody's.
-ALLOWED = {
-    "errors": set(),
-    "user_info": set(),
-    "ratings": {"errors", "user_info"},
-    "linalg": {"errors", "linalg"},
-    "readers": {"errors", "ratings", "readers"},
-    "filters": {"errors", "ratings"},
-    "draws": {"errors"},
-    "pairs": {"errors", "ratings"},
-    "splits": {"errors", "ratings", "draws", "pairs"},
-    "metrics": {"errors", "ratings"},
-    "baselines": {"errors", "ratings", "splits", "metrics"},
-    "signals": {"errors", "ratings"},
-    "noise": {"errors"},
-    "covariance": {"errors", "linalg"},
-    "gaussian": {"covariance"},
-    "covariates": {"errors", "gaussian", "linalg", "signals"},
-    "attributes": {"errors", "ratings", "readers", "signals", "user_info"},
-    "estep": {"errors", "linalg", "covariance", "covariates", "gaussian", "noise", "signals"},
-    "mstep": {"errors", "linalg", "covariance", "gaussian", "signals", "estep"},
+# The way of a rating, as in the README's picture: a room imports itself and those before it.
+ROOMS = (
+    "base",  # errors, files, version
+    "data",  # a file → Ratings
+    "protocol",  # Ratings → Split
+    "gaussian",  # (μ, Σ) and the algorithm
+    "model",  # what is fitted: predict, recommend, explain, save
+    "fitting",  # one fit, experiments, their cost
+    "tables",  # any quantities
+    "comparison",  # other methods on the same splits
+    "runs",  # store, worker, sweeps
+    "paper",  # its tables and claims
+    "cli",
+)
+ON_TOP = ("lesson", "__main__", "__init__")
+
+# Inside the algorithm's room the steps are in order too; what a file may import of it.
+ALGORITHM = {
+    "linalg": {"linalg"},
+    "signals": set(),
+    "noise": set(),
+    "covariance": {"linalg"},
+    "parameters": {"covariance"},
+    "covariates": {"parameters", "linalg", "signals"},
+    "attributes": {"signals"},
+    "estep": {"linalg", "covariance", "covariates", "parameters", "noise", "signals"},
+    "mstep": {"linalg", "covariance", "parameters", "signals", "estep"},
+    "em": {"linalg", "covariance", "parameters", "noise", "signals", "estep", "mstep"},
     "inverses": {
-        "covariance", "covariates", "estep", "gaussian", "linalg", "noise", "ordinal", "signals",
+        "covariance", "covariates", "estep", "parameters", "linalg", "noise", "ordinal", "signals",
     },
+    "ordinal": {"linalg"},
     "exact": {
-        "errors", "linalg", "covariance", "covariates", "gaussian", "noise", "signals", "estep",
-        "mstep", "em", "inverses", "ordinal",
-    },
-    "ordinal": {"errors", "linalg"},
-    "em": {
-        "errors", "linalg", "covariance", "gaussian", "noise", "signals", "estep", "mstep",
+        "linalg", "covariance", "covariates", "parameters", "noise", "signals", "estep", "mstep",
+        "em", "inverses", "ordinal",
     },
 }  # fmt: skip
 
 
-ABOVE_THE_MODEL = {
-    "cli", "store", "worker", "sweeps", "reproduction", "report_html", "claims", "__main__",
-}  # fmt: skip
+def modules() -> dict[str, Path]:
+    """All modules of the core and of the dashboard's package, by dotted name."""
+    files = [*CORE, *(ROOT / "gmc_dashboard").rglob("*.py")]
+    names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in files]
+    return {name.removesuffix(".__init__"): path for name, path in zip(names, files, strict=True)}
+
+
+def targets(path: Path, known: dict[str, Path]) -> set[str]:
+    """The modules among ``known`` that a file imports, for types and inside functions too."""
+    found: set[str] = set()
+    for name in imported(path):
+        if name in known:
+            # A name taken from a package is one of its modules, or what its __init__ offers.
+            found.add(name)
+    return {name for name in found if not any(other.startswith(f"{name}.") for other in found)}
+
+
+def rooms_of(names: set[str]) -> set[str]:
+    return {name.split(".")[1] for name in names if name.startswith("gmc_core.")}
 
 
 @pytest.mark.parametrize("path", CORE, ids=lambda path: str(path.relative_to(ROOT)))
-def test_layers_import_only_what_lies_below(path):
-    name = layer(path)
-    used = {
-        module.split(".")[1]
-        for module in imported(path)
-        if module.startswith("gmc_core.") and len(module.split(".")) > 1
+def test_a_room_imports_only_those_before_it(path):
+    room = path.relative_to(ROOT / "gmc_core").parts[0].removesuffix(".py")
+    if room in ON_TOP:
+        return
+    assert rooms_of(imported(path)) <= set(ROOMS[: ROOMS.index(room) + 1])
+
+
+def test_every_folder_of_the_core_is_a_room():
+    folders = {
+        path.name for path in (ROOT / "gmc_core").iterdir() if (path / "__init__.py").exists()
     }
-    if name in ALLOWED:
-        assert used <= ALLOWED[name] | {name}
-    elif name not in ABOVE_THE_MODEL:
-        assert not used & {"cli", "store", "worker", "sweeps"}, "the model knows of no runs"
+    assert folders == set(ROOMS)
+
+
+@pytest.mark.parametrize(("name", "allowed"), ALGORITHM.items(), ids=list(ALGORITHM))
+def test_the_algorithm_is_in_order(name, allowed):
+    place = ROOT / "gmc_core" / "gaussian" / name
+    files = place.rglob("*.py") if place.is_dir() else [place.with_suffix(".py")]
+    prefix = "gmc_core.gaussian."
+    for path in files:
+        used = {one.split(".")[2] for one in imported(path) if one.startswith(prefix)}
+        assert used <= allowed | {name}
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    known = modules()
+    graph = {name: targets(path, known) - {name} for name, path in known.items()}
+    while True:
+        free = [name for name, used in graph.items() if not used & graph.keys()]
+        if not free:
+            break
+        for name in free:
+            del graph[name]
+    while True:  # what only imports one of them is not meant
+        meant = set().union(*graph.values()) if graph else set()
+        if not graph.keys() - meant:
+            break
+        graph = {name: used for name, used in graph.items() if name in meant}
+    assert graph == {}, "each of these imports another one of them"
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "pages").glob("*.py")), ids=lambda p: p.name)

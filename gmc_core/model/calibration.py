@@ -1,4 +1,4 @@
-"""What is known of how wide a model's intervals must be; learned by :mod:`gmc_core.fitting.intervals`."""
+"""How wide a model's intervals must be, as :mod:`gmc_core.fitting.intervals` has learned it."""
 
 from __future__ import annotations
 

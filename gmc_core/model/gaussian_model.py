@@ -273,7 +273,8 @@ class GaussianModel:
         observed : (n,) distinct item positions; n = 0 gives the prior.
         values : (n,) their ratings, finite and inside the scale's range.
         covariates : (G,) of the user, see
-            :meth:`gmc_core.gaussian.attributes.UserGroups.covariates`; None where nothing is known besides the ratings.
+            :meth:`gmc_core.gaussian.attributes.UserGroups.covariates`; None where nothing is
+            known besides the ratings.
 
         Raises
         ------

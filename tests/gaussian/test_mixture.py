@@ -10,7 +10,7 @@ from store_workers import cancelled_when, figures, small
 
 from gmc_core.base.errors import ConfigError, ModelFileError, NumericalError
 from gmc_core.fitting.cost import estimate
-from gmc_core.fitting.experiment import ExperimentConfig, Filter, run_experiment
+from gmc_core.fitting.experiment import ExperimentConfig, run_experiment
 from gmc_core.fitting.fit import Fit, fit
 from gmc_core.fitting.intervals import spread
 from gmc_core.gaussian.em import initial_state, map_em
@@ -24,6 +24,7 @@ from gmc_core.model.completion import completed_blocks
 from gmc_core.model.mixture_model import MixtureModel, MixturePosterior
 from gmc_core.model.model_file import load_model, save_model
 from gmc_core.model.pictures import picture
+from gmc_core.protocol.filters import Filter
 from gmc_core.protocol.splits import no_split, strong_split, weak_split
 from gmc_core.runs.store import Store, artifacts
 from gmc_core.runs.worker import work

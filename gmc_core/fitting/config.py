@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gmc_core.base.errors import ConfigError
-from gmc_core.data.hashes import check_expected
+from gmc_core.data.hashes import check_expected, file_sha256
 from gmc_core.gaussian.settings import FitSettings, ModelKind
 from gmc_core.protocol.filters import Filter
 
@@ -115,4 +115,4 @@ def _file_hash(noise: float | str | None) -> str | None:
     if not isinstance(noise, str):
         return None
     path = Path(noise)
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+    return file_sha256(path) if path.is_file() else None

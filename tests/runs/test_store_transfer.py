@@ -61,10 +61,13 @@ def test_zip_round_trip(store: Store, run: Run, tmp_path: Path) -> None:
     taken = import_run(other, tmp_path / "run.zip")
     assert taken.id != run.id
     assert figures(other, taken.id) == figures(store, run.id)
-    same = ("id", "disk_bytes", "answers")
+    same = ("id", "disk_bytes", "answers", "cost")
     assert {k: v for k, v in taken.as_dict().items() if k not in same} == {
         k: v for k, v in run.as_dict().items() if k not in same
     }
+    # An estimate is of the machine that it was made on.
+    assert taken.cost == {k: v for k, v in (run.cost or {}).items() if k != "estimate"}
+    assert "estimate" in (run.cost or {})
     assert taken.disk_bytes == run.disk_bytes
     assert other.pictures(taken.id) == store.pictures(run.id)
     assert np.array_equal(other.model(taken.id).gaussian.mean, store.model(run.id).gaussian.mean)

@@ -40,6 +40,7 @@ from gmc_core.runs.store import artifacts
 from gmc_core.runs.store.checked import (
     check_arrays,
     checked_config,
+    checked_cost,
     checked_count,
     checked_data,
     checked_dictionary,
@@ -311,7 +312,7 @@ def _insert(
         "ended": checked_moment(values["ended"]) or time.time(),
         "repetition": checked_count(values["repetition"]),
         "iteration": checked_count(values["iteration"]),
-        "cost": json_or_none(checked_numbers(values["cost"], "seconds")),
+        "cost": json_or_none(checked_cost(values["cost"])),
         "summary": json_or_none(checked_numbers(content["summary"], "nmae", "nmae_se", "seconds")),
         "message": str(values["message"]),
         "version": str(values["version"]),

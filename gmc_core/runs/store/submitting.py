@@ -13,10 +13,9 @@ from typing import Any
 
 from gmc_core.base.version import package_version
 from gmc_core.data.datasets import DATASETS
-from gmc_core.data.ratings import RatingScale
 from gmc_core.fitting.experiment import ExperimentConfig
 from gmc_core.fitting.provenance import check_known, of_data, with_noise
-from gmc_core.protocol.splits import default_counts
+from gmc_core.runs.store.keys import key_of as key_of
 from gmc_core.runs.store.reading import Reading
 from gmc_core.runs.store.run import Run
 
@@ -239,24 +238,6 @@ def _stamps(name: str) -> list[tuple[str, int, int]]:
         return [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
     except OSError:
         return []  # a named data set, or a file that the worker will miss
-
-
-def key_of(config: ExperimentConfig, data: dict[str, Any] | None) -> str | None:
-    """The run's key with the scale's defaults filled in, None for unknown data."""
-    if data is None or ("side_sha256" not in data and config.fit.model != "paper"):
-        return None
-    fit = config.fit.resolved(RatingScale(*data["scale"]), data.get("items"))
-    config = replace(config, fit=fit, **_usual_counts(config, data))
-    return config.key(data["sha256"], data.get("side_sha256", ""))
-
-
-def _usual_counts(config: ExperimentConfig, data: dict[str, Any]) -> dict[str, Any]:
-    """None for numbers of users that are written out and equal to what None stands for."""
-    if not isinstance(data.get("users_to_draw"), int):
-        return {}
-    weak, strong = default_counts(data["users_to_draw"])
-    usual = {"weak_users": weak, "strong_users": strong}
-    return {name: None for name, count in usual.items() if getattr(config, name) == count}
 
 
 def _hash(values: dict[str, Any]) -> str:

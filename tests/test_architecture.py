@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -175,6 +176,12 @@ def test_no_pickle_eval_or_shell_in_the_product():
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 assert node.func.id not in ("eval", "exec"), path
+
+
+def test_the_hash_of_a_file_is_written_once():
+    again = re.compile(r"sha256\([^\n]*\.read_bytes\(\)|file_digest\([^\n]*sha256")
+    found = [str(path.relative_to(ROOT)) for path in CORE if again.search(path.read_text("utf-8"))]
+    assert found == [], "use gmc_core.data.hashes.file_sha256"
 
 
 def test_what_the_command_line_repeats_to_start_quickly_equals_the_originals():

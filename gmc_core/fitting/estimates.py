@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +42,7 @@ STARTING = 1.8  # a process with everything imported
 _READING = 0.7e-6  # a rating
 _SAVING = 1.0e-8  # a number of Σ
 _ITERATION = 0.02  # recording
+LONGEST = 1e15  # seconds; longer is no estimate, nor is NaN
 
 
 @dataclass(frozen=True)
@@ -114,10 +116,34 @@ class Estimate:
         }
 
     @classmethod
-    def from_dict(cls, values: dict[str, object]) -> Estimate:
-        """Read what :meth:`as_dict` wrote."""
-        known = {name: values[name] for name in cls.__dataclass_fields__}
-        return cls(**{**known, "iterations": tuple(known["iterations"])})  # type: ignore[arg-type]
+    def from_dict(cls, values: dict[str, Any]) -> Estimate:
+        """Read what :meth:`as_dict` wrote.
+
+        Raises
+        ------
+        ValueError
+            If a part is missing, or is no finite number of at least 0.
+        """
+        if not isinstance(values, dict) or not isinstance(values.get("iterations"), list):
+            raise ValueError("This is no estimate.")
+        parts = ("starting", "compiling", "preparing", "saving")
+        repetitions = _amount(values.get("repetitions"))
+        if not repetitions.is_integer():
+            raise ValueError(f"{repetitions} is no number of repetitions.")
+        return cls(
+            **{name: _amount(values.get(name)) for name in parts},
+            iterations=tuple(_amount(seconds) for seconds in values["iterations"]),
+            repetitions=int(repetitions),
+        )
+
+
+def _amount(value: object) -> float:
+    """A finite number of at least 0."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        raise ValueError(f"{str(value)[:40]!r} is no number.")
+    if not 0 <= value < LONGEST:
+        raise ValueError(f"{str(value)[:40]} is no length of time.")
+    return float(value)
 
 
 def _pace(

@@ -12,9 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from gmc_core.data.datasets import DATASETS
-from gmc_core.data.hashes import FILES, ROLES, given_name, is_hash, option
+from gmc_core.data.hashes import ROLES, given_name, is_hash, option
 from gmc_core.data.ratings import RatingScale
 from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.provenance import paths
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol.filters import Filter
 from gmc_core.protocol.splits import default_counts
@@ -96,7 +97,7 @@ def _hashes(config: ExperimentConfig, data: Mapping[str, Any]) -> dict[str, str]
     files = data.get("files")
     found = {
         role: files[role]
-        for role in FILES
+        for role in paths(config)  # an older version has put one run's noise on another's data
         if isinstance(files, Mapping) and is_hash(files.get(role))
     }
     if is_hash(data.get("sha256")):

@@ -136,7 +136,7 @@ def read_table(path: str | os.PathLike[str], options: TableOptions | None = None
         row[index] for row in rows for index in quantities if not missing.is_blank(row[index])
     )
     forms = possible_forms(text.separator, text.quotes, options.decimal)
-    form, doubt = find_form(cells_of, forms)
+    form, doubt = find_form(cells_of, forms, text.separator)
     missing = Missing(options.missing)  # counts from here
     values = np.empty((len(rows), len(quantities)))
     for place, column in enumerate(quantities):

@@ -339,7 +339,7 @@ def _is_number(cell: str) -> bool:
 def _number(
     cell: str, form: NumberForm, missing: Missing, path: str, line: int, column: str
 ) -> float:
-    if missing.is_blank(cell):
+    if missing.is_blank(cell, form):
         return np.nan
     value = parse_number(cell, form.decimal, form.thousands)
     if value is None:

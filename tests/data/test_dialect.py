@@ -293,3 +293,17 @@ def test_rows_are_counted_beside_blank_lines_too(tmp_path):
     assert _check_count(text, data, 1, 3) is None
     with pytest.raises(DataError, match="2 rows were read of 3"):
         _check_count(text, data, 1, 2)
+
+
+@pytest.mark.parametrize("code", [1234567.0, -99999999, 98765432.25])
+def test_codes_and_advice_keep_their_digits(tmp_path, code):
+    rows = f"a,1,3\na,2,{code}\nb,1,4\nb,2,5\nc,1,1\nc,2,2\n"
+    path = text_file(tmp_path, "user,item,rating\n" + rows)
+    told = f"--not-rated {code if code % 1 else int(code)}"
+    assert any(f"({told})" in note for note in load(path).report.notes)
+    with pytest.raises(DataError) as caught:
+        load(path, options=DelimitedOptions(low=1, high=5, step=1))
+    assert f"({told})" in str(caught.value)
+    for given in (code, told.split()[1]):
+        got = load(path, options=DelimitedOptions(not_rated=(given,)))
+        assert got.report.ratings == 5 and got.report.dropped[0][1] == 1

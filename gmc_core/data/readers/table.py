@@ -23,6 +23,7 @@ import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 from pyarrow import csv as arrow_csv
 
 from gmc_core.base.errors import DataError
+from gmc_core.data.readers.codes import is_code
 from gmc_core.data.readers.numbers import parse_number
 from gmc_core.data.readers.quotes import WHITESPACE, settle
 from gmc_core.data.readers.vocabulary import Encoded, encode_texts, is_canonical_integer
@@ -311,17 +312,6 @@ def _numbers(
             return None
         numbers.append(number)
     return np.array(numbers, dtype=np.float64)[codes]
-
-
-def is_code(value: str, codes: Sequence[str], decimal: str = ".", thousands: str = "") -> bool:
-    """Whether a cell is one of the codes: by its text in any case, or as the same number."""
-    if not codes:
-        return False
-    plain = value.strip().casefold()
-    if plain in [code.strip().casefold() for code in codes]:
-        return True
-    number = parse_number(value, decimal, thousands)
-    return number is not None and number in [parse_number(code) for code in codes]
 
 
 def numbered_rows(text: Text, *, blank: bool = False) -> Iterator[tuple[int, list[str]]]:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from gmc_core.base.errors import ConfigError
 from gmc_core.base.table_files import number_text
 from gmc_core.data.readers.codes import code_numbers, code_of
+from gmc_core.data.readers.doubts import ruined_ids
 from gmc_core.data.readers.numbers import NumberForm
 
 # What stands for a missing entry, in any case.
@@ -99,27 +100,36 @@ def is_identifier(name: str, cells: Cells, *, first: bool) -> bool:
 
     They do if all are whole and the name says so (``patient_id``; in the first column
     ``user`` or ``row`` where all differ too), or if they are too long for numbers that
-    one computes with, or begin with 0: neither would come back digit for digit.
+    one computes with, or begin with 0: neither would come back digit for digit. Among
+    numbers too long, those that a spreadsheet has shortened (1.23457E+18) were so once.
     """
-    texts = []
+    texts, ruined = [], 0
     for cell in cells:
         text = "" if cell is None else str(cell).strip()
         if text.lower() in BLANKS:
             continue
-        if not _WHOLE.fullmatch(text):
+        if _WHOLE.fullmatch(text):
+            texts.append(text)
+        elif ruined_ids([text]):
+            ruined += 1
+        else:
             return False
-        texts.append(text)
-    if not texts:
-        return False
+    long = sum(map(is_long, texts))
+    if ruined or not texts:
+        return long > 0 and 2 * (long + ruined) > len(texts) + ruined
     words = _WORDS.findall(name)
     if words and words[-1].lower() in _ID_WORDS:
         return True
     if first and name.strip().lower() in _ROW_NAMES and len(set(texts)) == len(cells):
         return True
     digits = [text.lstrip("+-") for text in texts]
-    long = sum(len(text) > 15 and int(text) > _EXACT for text in digits)
     zeros = any(len(text) > 2 and text[0] == "0" for text in digits)  # 01 may be a month
     return zeros or 2 * long > len(digits)
+
+
+def is_long(text: str) -> bool:
+    """Whether a whole number is one that floating point would not give back digit for digit."""
+    return len(text) > 15 and bool(_WHOLE.fullmatch(text)) and abs(int(text)) > _EXACT
 
 
 def position_of(names: Sequence[str], name: str) -> int:

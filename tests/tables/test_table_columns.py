@@ -15,6 +15,7 @@ from gmc_core.fitting.fit import fit
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.model.completion import complete
 from gmc_core.protocol.splits import no_split
+from gmc_core.tables.table_columns import is_identifier
 from gmc_core.tables.wide_table import TableOptions, complete_table, read_table, write_completed
 
 BODY = ("1,2", "2,", ",5", "3,7")
@@ -171,6 +172,16 @@ def test_ids_in_parquet(tmp_path):
     found = read_table(tmp_path / "t.parquet")
     assert (found.names, found.label_names) == (("x", "y"), ("account", "patient_id"))
     assert found.labels[0] == long
+
+
+def test_long_numbers_of_which_a_spreadsheet_shortened_some_are_labels(tmp_path):
+    cells = ["1234567890123456789", "1.23457E+18", "", "1.5E+18"]
+    assert is_identifier("account", cells, first=False)
+    assert not is_identifier("mass", ["1.23457E+18", "12", "1.5E+18"], first=False)
+    rows = "".join(f"{k},{cell},{k % 3}\n" for k, cell in enumerate(cells))
+    found = read(tmp_path, "x,account,y\n" + rows)
+    assert found.names == ("x", "y") and list(found.labels[0]) == cells
+    assert "kept aside as labels, not completed: account" in found.notes
 
 
 # Missing values -----------------------------------------------------------------------

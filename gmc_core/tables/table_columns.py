@@ -14,6 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gmc_core.base.errors import ConfigError
+from gmc_core.base.table_files import number_text
+from gmc_core.data.readers.codes import code_numbers, code_of
+from gmc_core.data.readers.doubts import ruined_ids
+from gmc_core.data.readers.numbers import NumberForm
 
 # What stands for a missing entry, in any case.
 BLANKS = frozenset({"", "na", "n/a", "nan", "null", "none", "."})
@@ -38,6 +42,8 @@ _WHOLE = re.compile(r"[+-]?\d+")
 _EXACT = 2**53  # up to here a double holds every whole number
 _FEWEST_OTHERS = 3
 _MOST_TOLD = 5
+
+POINT = NumberForm()
 
 Cells = Sequence[object]
 
@@ -94,27 +100,36 @@ def is_identifier(name: str, cells: Cells, *, first: bool) -> bool:
 
     They do if all are whole and the name says so (``patient_id``; in the first column
     ``user`` or ``row`` where all differ too), or if they are too long for numbers that
-    one computes with, or begin with 0: neither would come back digit for digit.
+    one computes with, or begin with 0: neither would come back digit for digit. Among
+    numbers too long, those that a spreadsheet has shortened (1.23457E+18) were so once.
     """
-    texts = []
+    texts, ruined = [], 0
     for cell in cells:
         text = "" if cell is None else str(cell).strip()
         if text.lower() in BLANKS:
             continue
-        if not _WHOLE.fullmatch(text):
+        if _WHOLE.fullmatch(text):
+            texts.append(text)
+        elif ruined_ids([text]):
+            ruined += 1
+        else:
             return False
-        texts.append(text)
-    if not texts:
-        return False
+    long = sum(map(is_long, texts))
+    if ruined or not texts:
+        return long > 0 and 2 * (long + ruined) > len(texts) + ruined
     words = _WORDS.findall(name)
     if words and words[-1].lower() in _ID_WORDS:
         return True
     if first and name.strip().lower() in _ROW_NAMES and len(set(texts)) == len(cells):
         return True
     digits = [text.lstrip("+-") for text in texts]
-    long = sum(len(text) > 15 and int(text) > _EXACT for text in digits)
     zeros = any(len(text) > 2 and text[0] == "0" for text in digits)  # 01 may be a month
     return zeros or 2 * long > len(digits)
+
+
+def is_long(text: str) -> bool:
+    """Whether a whole number is one that floating point would not give back digit for digit."""
+    return len(text) > 15 and bool(_WHOLE.fullmatch(text)) and abs(int(text)) > _EXACT
 
 
 def position_of(names: Sequence[str], name: str) -> int:
@@ -161,27 +176,23 @@ class Missing:
 
     def __init__(self, codes: Sequence[str]) -> None:
         self.codes = tuple(code.strip() for code in codes)
-        self._texts = {code.lower(): code for code in self.codes}
-        self._numbers = {
-            number: code for code in self.codes if (number := _number(code)) is not None
-        }
         self.counts = Counter(dict.fromkeys(self.codes, 0))
 
-    def is_blank(self, cell: str) -> bool:
-        """Whether a cell stands for no entry; counts the codes that were given."""
-        text = cell.strip().lower()
-        code = self._texts.get(text)
-        if code is None and self._numbers and (number := _number(text)) is not None:
-            code = self._numbers.get(number)
+    def is_blank(self, cell: str, form: NumberForm = POINT) -> bool:
+        """Whether a cell stands for no entry; counts the codes that were given.
+
+        form : in which the table's numbers are written, as soon as it is known.
+        """
+        code = code_of(cell, self.codes, form.decimal, form.thousands)
         if code is not None:
             self.counts[code] += 1
             return True
-        return text in BLANKS
+        return cell.strip().lower() in BLANKS
 
     def without(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Numbers with NaN for the given codes, which are counted."""
         result = values.copy()
-        for number, code in self._numbers.items():
+        for number, code in code_numbers(self.codes, ",").items():
             found = values == number
             self.counts[code] += int(found.sum())
             result[found] = np.nan
@@ -193,16 +204,6 @@ class Missing:
             return ()
         told = ", ".join(f"{code!r} ({self.counts[code]:,})" for code in self.codes)
         return (f"read as missing, besides blanks: {told}",)
-
-
-def _number(text: str) -> float | None:
-    if "_" in text:
-        return None
-    try:
-        value = float(text.replace(",", "."))
-    except ValueError:
-        return None
-    return value if np.isfinite(value) else None
 
 
 def far_off_notes(names: Sequence[str], values: npt.NDArray[np.float64]) -> tuple[str, ...]:
@@ -228,7 +229,7 @@ def far_off_notes(names: Sequence[str], values: npt.NDArray[np.float64]) -> tupl
             where = ", ".join(names[index] for index in columns[:_MOST_TOLD])
             where += ", …" if len(columns) > _MOST_TOLD else ""
             notes.append(
-                f"{value:g} occurs {count:,} times and is far from all other values of {where}; if "
-                f"it means that a value is missing, say so (--na {value:g})"
+                f"{number_text(value)} occurs {count:,} times and is far from all other values of "
+                f"{where}; if it means that a value is missing, say so (--na {number_text(value)})"
             )
     return tuple(notes)

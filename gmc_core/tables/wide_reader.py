@@ -18,16 +18,15 @@ from gmc_core.base.table_files import parquet_module
 from gmc_core.data.ratings import frozen
 from gmc_core.data.readers.companions import refuse_ratings
 from gmc_core.data.readers.dialect import column_names, find_dialect, is_unnamed
-from gmc_core.data.readers.doubts import ruined_ids
 from gmc_core.data.readers.numbers import NumberForm, find_form, parse_number, possible_forms
 from gmc_core.data.readers.source import open_source
 from gmc_core.data.readers.table import Text, numbered_rows
 from gmc_core.data.readers.text import to_utf8
 from gmc_core.tables.table_columns import (
-    BLANKS,
     Missing,
     aside_notes,
     far_off_notes,
+    is_long,
     label_columns,
 )
 from gmc_core.tables.table_notes import (
@@ -44,10 +43,6 @@ MAX_CELLS = 200_000_000
 _PARQUET_ERRORS = (
     ValueError, OSError, LookupError, TypeError, NotImplementedError, RuntimeError, OverflowError,
 )  # fmt: skip
-
-# Whole numbers that floating point would not give back digit for digit.
-_LONG_WHOLE = re.compile(r"[+-]?\d{16,}")
-EXACT = 2**53
 
 
 @dataclass(frozen=True)
@@ -136,8 +131,6 @@ def read_table(path: str | os.PathLike[str], options: TableOptions | None = None
     _check_names(header, member.label)
     aside = _label_columns(header, rows, options)
     rows, lines, empty = _without_empty_ends(rows, lines, aside)
-    long = [] if options.id_columns else _long_numbers(rows, header, aside, options.quantities)
-    aside = sorted({*aside, *long})
     quantities = [index for index in range(len(header)) if index not in aside]
     missing = Missing(options.missing)
     cells_of = (
@@ -159,7 +152,6 @@ def read_table(path: str | os.PathLike[str], options: TableOptions | None = None
     notes = [found, *dialect.notes]
     if empty:
         notes.append(f"{empty:,} rows of separators only left out")
-    notes += [f"column {header[index]!r} holds long whole numbers: labels" for index in long]
     label_names = tuple(header[index] for index in aside)
     labels = tuple([cells[index] for cells in rows] for index in aside)
     notes += ruined_notes(label_names, labels, lines)
@@ -239,36 +231,13 @@ def _without_empty_ends(
     return [rows[i] for i in kept], [lines[i] for i in kept], len(rows) - len(kept)
 
 
-def _long_numbers(
-    rows: list[list[str]], header: list[str], aside: list[int], quantities: Sequence[str]
-) -> list[int]:
-    """Columns of whole numbers most of which are too long to be quantities, or were once."""
-    found = []
-    for index, name in enumerate(header):
-        if (
-            index in aside
-            or name in quantities
-            or not any(_is_long(cells[index]) for cells in rows)
-        ):
-            continue
-        cells = [row[index] for row in rows if row[index].lower() not in BLANKS]
-        whole = all(re.fullmatch(r"[+-]?\d+", cell) or ruined_ids([cell]) for cell in cells)
-        if whole and 2 * sum(_is_long(c) or bool(ruined_ids([c])) for c in cells) > len(cells):
-            found.append(index)
-    return found
-
-
-def _is_long(cell: str) -> bool:
-    return len(cell) > 15 and bool(_LONG_WHOLE.fullmatch(cell)) and abs(int(cell)) > EXACT
-
-
 def _rounded_notes(
     header: list[str], rows: list[list[str]], lines: list[int], quantities: list[int]
 ) -> list[str]:
     """A sentence for each column of quantities with a number that does not come back as written."""
     notes = []
     for index in quantities:
-        first = next((n for n, cells in enumerate(rows) if _is_long(cells[index])), None)
+        first = next((n for n, cells in enumerate(rows) if is_long(cells[index])), None)
         if first is not None:
             notes.append(
                 f"column {header[index]!r}: {rows[first][index]} (line {lines[first]}) has more "
@@ -334,7 +303,7 @@ def _found_notes(
 def _number(
     cell: str, form: NumberForm, missing: Missing, path: str, line: int, column: str
 ) -> float:
-    if missing.is_blank(cell):
+    if missing.is_blank(cell, form):
         return np.nan
     value = parse_number(cell, form.decimal, form.thousands)
     if value is None:

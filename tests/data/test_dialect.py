@@ -15,6 +15,7 @@ from gmc_core.cli import main
 from gmc_core.data.readers import DelimitedOptions, load, preview, read_pairs
 from gmc_core.data.readers.dialect import find_dialect
 from gmc_core.data.readers.sniff import _ALL_NAMES
+from gmc_core.data.readers.table import Text, _check_count, settled
 from gmc_core.tables.wide_reader import TableOptions, read_table
 from gmc_dashboard.data import own_file
 from gmc_dashboard.shared import sources
@@ -253,3 +254,86 @@ def test_a_quoted_table_is_read_as_the_csv_module_reads_it(tmp_path):
     csv.writer(out).writerows([["user", "item", "rating"], *rows])
     assert cells(loaded(tmp_path, out.getvalue()).ratings) == {(u, i): float(r) for u, i, r in rows}
     assert R.count("\n") == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [
+        ("team,a,b\n#x,,2\n#y,2,\nz,3,4\nw,1,1\nv,2,2\n", ["#x", "#y", "z", "w", "v"]),
+        ("gene,a,b\n#1,NA,2\nb,3,4\nc,5,7\n", ["#1", "b", "c"]),
+        ("gene,a,b\nb,3,4\n%1,2,\nc,5,7\n# the last, says he, one\n", ["b", "%1", "c"]),
+        ("gene\ta\tb\nb\t3\t4\n# x\t\t2\nc\t5\t7\n", ["b", "# x", "c"]),
+    ],
+)
+def test_a_row_of_a_table_that_begins_as_a_comment_is_kept(tmp_path, text, labels):
+    assert list(table(tmp_path, text).labels[0]) == labels
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("#Alive,2,4..5", "not a finite number"),
+        ("#Alive,2,", "is blank"),
+        ("#Alive,2,NR", "not a finite number"),
+        ("#Alive,2,4,5", "4 columns where the others have 3"),
+        ("#Alive,2", "2 columns where the others have 3"),
+    ],
+)
+def test_a_bad_row_that_begins_as_a_comment_is_an_error(tmp_path, row, said):
+    head, rows = "user,item,rating\n", "a,1,3\na,2,5\nb,1,4\nc,1,4\nc,2,2\n"
+    for text, line in ((head + rows + row + "\n", 7), (head + row + "\n" + rows, 2)):
+        with pytest.raises(DataError, match=said) as caught:
+            loaded(tmp_path, text)
+        assert caught.value.line == line
+
+
+def test_a_code_in_a_row_that_begins_as_a_comment_counts(tmp_path):
+    text = "user,item,rating\na,1,3\na,2,5\n#Alive,2,NR\nb,1,4\n"
+    report = loaded(tmp_path, text, not_rated=("NR",)).report
+    assert report.rows_read == 4 and report.dropped[0][1] == 1
+
+
+@pytest.mark.parametrize("remark", ["# second part", "# second, third, part", "#end", "% a, b"])
+def test_comments_below_the_header_are_still_counted(tmp_path, remark):
+    report = loaded(tmp_path, f"user,item,rating\na,1,3\n{remark}\na,2,5\nb,1,4\n").report
+    assert report.rows_read == 3 and any("1 comment lines" in note for note in report.notes)
+
+
+def test_lines_inside_of_cells_are_no_comments_and_no_blank_rows(tmp_path):
+    head = "user,item,rating,title\n"
+    text = head + '1,99,5,"good\n# really\n,,\n% yes"\n#2,99,4,"x\ny"\n3,98,3,z\n# said, he\n'
+    got = loaded(tmp_path, text, title="title")
+    assert got.report.rows_read == 3
+    titles = dict(zip(got.ratings.items.ids.tolist(), got.ratings.item_info.titles, strict=True))
+    assert titles[99] == "good\n# really\n,,\n% yes"
+    assert cells(loaded(tmp_path, 'user,item,note,rating\n1,9,"good\n# really",5\n2,9,b,4\n',
+                        rating="rating").ratings) == {(1, 9): 5, (2, 9): 4}  # fmt: skip
+
+
+def test_blank_lines_are_counted_inside_and_outside_of_cells(tmp_path):
+    text = 'user,item,rating,title\n\n1,9,5,"a\n\nb"\n2,9,4,"c\n \nd"\n\n3,9,4,e\n'
+    report = loaded(tmp_path, text).report
+    assert report.rows_read == 3 and report.blank_lines == 2
+
+
+def test_rows_are_counted_beside_blank_lines_too(tmp_path):
+    """A row that a parser swallows is missed, whatever other blank lines and cells there are."""
+    data = b'u,i,1,"a\nb"\n\nu,j,2,c\nv,j,3,d\n'
+    text = settled(Text(data, "x", ",", quotes=True))
+    assert _check_count(text, data, 1, 3) is None
+    with pytest.raises(DataError, match="2 rows were read of 3"):
+        _check_count(text, data, 1, 2)
+
+
+@pytest.mark.parametrize("code", [1234567.0, -99999999, 98765432.25])
+def test_codes_and_advice_keep_their_digits(tmp_path, code):
+    rows = f"a,1,3\na,2,{code}\nb,1,4\nb,2,5\nc,1,1\nc,2,2\n"
+    path = text_file(tmp_path, "user,item,rating\n" + rows)
+    told = f"--not-rated {code if code % 1 else int(code)}"
+    assert any(f"({told})" in note for note in load(path).report.notes)
+    with pytest.raises(DataError) as caught:
+        load(path, options=DelimitedOptions(low=1, high=5, step=1))
+    assert f"({told})" in str(caught.value)
+    for given in (code, told.split()[1]):
+        got = load(path, options=DelimitedOptions(not_rated=(given,)))
+        assert got.report.ratings == 5 and got.report.dropped[0][1] == 1

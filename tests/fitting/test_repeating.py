@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import zipfile
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,12 @@ from making import movielens_folder
 from gmc_core.base.errors import ConfigError, DataError
 from gmc_core.cli import arguments, build_parser, main
 from gmc_core.data.hashes import ROLES, file_sha256
-from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.data.readers import DelimitedOptions
+from gmc_core.fitting.experiment import ExperimentConfig, split_reading
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol.filters import Filter
 from gmc_core.runs.store import Run, Store
-from gmc_core.runs.store.command import command
+from gmc_core.runs.store.command import arguments_of, command
 from gmc_core.runs.store.transfer import export, import_run
 from gmc_core.runs.sweeps import SweepConfig, submit_sweep
 from gmc_core.runs.worker import work
@@ -341,3 +342,36 @@ def test_fit_prints_the_baselines(tmp_path, capsys):
     assert "66 held-out ratings" in out and "are few" in out and "--repetitions 20" in out
     # Only 2, 2.5 … 4 occur: the divisor rests on that.
     assert "ends and step taken from the values that occur" in out and "--scale" in out
+
+
+# A value for every option, none of them the default or what would be found.
+OPTIONS: dict[str, Any] = {
+    "separator": "\t", "header": False, "decimal": ",", "encoding": "cp1252", "user": 3,
+    "item": "Größe in cm", "rating": 0, "timestamp": "when", "title": 7, "low": -10.0,
+    "high": 10.0, "step": "continuous", "not_rated": ("NR", "-1", "99.5", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("other", [{}, {"separator": "whitespace", "header": True, "step": 0.25}])
+def test_every_reading_option_survives_the_command(other):
+    assert set(OPTIONS) == {field.name for field in fields(DelimitedOptions)}
+    options = DelimitedOptions(**{**OPTIONS, **other})
+    reading = {field.name: getattr(options, field.name) for field in fields(options)}
+    given = arguments_of(ExperimentConfig(data="r.csv", reading=reading))
+    parsed = arguments.config_from_arguments(build_parser().parse_args(["fit", *given]))
+    assert split_reading(parsed.reading)["options"] == options
+
+
+def test_a_run_with_codes_for_not_rated_is_repeated_elsewhere(tmp_path, monkeypatch):
+    store = Store(tmp_path / "home")
+    file = odd_file(tmp_path / "r.csv")
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join([*lines, b"NR;Caf\xe9;100;who99\n", b"-1;Caf\xe9;101;who99\n"]))
+    reading = {**READING, "not_rated": ["NR", -1]}
+    run = computed(store, ExperimentConfig(data=str(file), reading=reading, filter=FEW,
+                                           fit=FITS["paper"]))  # fmt: skip
+    assert {"--not-rated=NR", "--not-rated=-1"} <= set(store.command(run.id).split())
+    # Also where only the reading that was found tells of them.
+    told = replace(run, config=replace(run.config, reading={}))
+    assert "--not-rated=NR" in command(told).split()
+    same(store, run, repeated(store.command(run.id), tmp_path, monkeypatch))

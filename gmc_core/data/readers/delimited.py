@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from gmc_core.base.errors import ConfigError, DataError
+from gmc_core.base.table_files import number_text
 from gmc_core.data.ratings import RatingScale
 from gmc_core.data.readers import column_notes, doubts
 from gmc_core.data.readers.assemble import Parts
@@ -202,7 +203,7 @@ def open_delimited(
 
 
 def _code_text(code: str | float) -> str:
-    return code if isinstance(code, str) else f"{code:g}"
+    return code if isinstance(code, str) else number_text(float(code))
 
 
 def read_roles(opened: Opened, roles: tuple[str, ...]) -> tuple[Table, Opened]:
@@ -277,7 +278,7 @@ def _within_range(table: Table, opened: Opened) -> Table:
                 "column of the rating, say which one is.",
                 path=opened.text.path,
                 line=line_of_row(opened.text, row),
-                value=f"{table.numbers('rating')[row]:g}",
+                value=number_text(float(table.numbers("rating")[row])),
             )
     return table
 
@@ -420,14 +421,13 @@ def _scale(
         scale = RatingScale(options.low, options.high, step)
     row = first_off_scale(values, scale)
     if row is not None:
-        value = float(values[row])
-        count = int((values == value).sum())
+        value, count = number_text(float(values[row])), int((values == values[row]).sum())
         raise DataError(
             f"The rating is not on the scale {scale}. Correct the line, give another scale, or, if "
-            f'{value:g} (in {count:,} rows) means "not rated", say so (--not-rated {value:g}).',
+            f'{value} (in {count:,} rows) means "not rated", say so (--not-rated {value}).',
             path=text.path,
             line=line_of(row),
-            value=f"{value:g}",
+            value=value,
         )
     return scale, how, derived
 

@@ -15,7 +15,17 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from gmc_core.base.errors import DataError
-from gmc_core.data.readers.numbers import NumberForm, find_form, parse_number, possible_forms
+from gmc_core.data.readers.comments import (
+    NUMERIC_COLUMNS,
+    Row,
+    RowTest,
+    comment_lines,
+    is_marked,
+    is_number,
+    without_blank_rows,
+    without_comments,
+)
+from gmc_core.data.readers.numbers import NumberForm, find_form, possible_forms
 from gmc_core.data.readers.table import WHITESPACE, Text, numbered_rows, settled
 from gmc_core.data.readers.vocabulary import plain_name
 
@@ -24,13 +34,9 @@ SAMPLE_ROWS = 100
 SAMPLE_BYTES = 1 << 18
 SAMPLE_LINES = 400
 MIN_AGREEMENT = 0.8  # share of rows with the same number of columns
-NUMERIC_COLUMNS = 60  # that are looked at to tell separators apart
 
 # The first line by which spreadsheet programs say the separator.
 _SEPARATOR_LINE = re.compile(rb'\A\s*"?sep=([^\r\n])"?[ \t;,|]*(?=[\r\n]|\Z)', re.I)
-_COMMENT = re.compile(rb"(?m)^[ \t]*[#%][^\r\n]*")
-
-Row = list[str]
 
 
 @dataclass(frozen=True)
@@ -96,7 +102,8 @@ def find_dialect(
         divided = _divide(sample, separator, path)
     if not divided.rows:
         raise DataError("No row holds anything; give a file with a table.", path=path)
-    data, emptied = _without_comments(data, divided)
+    plain = Text(data, path, divided.separator, quotes=b'"' in data)
+    data, emptied = _without_comments(plain, divided)
     head = _commented_header(divided, names) if header in (None, True) else None
     if head is not None:
         data = _uncommented(data, divided, head)
@@ -106,7 +113,7 @@ def find_dialect(
     elif header is None:
         header = has_header(divided.rows, divided.separator, names)
     if not table:
-        data = _without_blank_rows(data, divided.separator)
+        data = without_blank_rows(replace(plain, data=data))
     text = Text(
         data,
         path,
@@ -166,79 +173,31 @@ def _sample(data: bytes) -> bytes:
 
 def _divide(sample: bytes, separator: str, path: str) -> _Divided:
     text = settled(Text(sample, path, separator, quotes=b'"' in sample))
-    rows = [fields for _, fields in islice(numbered_rows(text), 4 * SAMPLE_ROWS)]
-    rows = [row for row in rows if any(cell.strip() for cell in row)]
-    marked = [_is_marked(row) for row in rows]
+    found = islice(numbered_rows(text), 4 * SAMPLE_ROWS)
+    numbered = [(line, row) for line, row in found if any(cell.strip() for cell in row)]
+    rows = [row for _, row in numbered]
+    # By the line and not by the cell: one in quotation marks begins no comment.
+    lines = text.data.split(b"\n")
+    marked = [lines[line - 1].lstrip()[:1] in (b"#", b"%") for line, _ in numbered]
     before: list[str] = []
     if any(marked) and not all(marked):
         kept = [row for row, mark in zip(rows, marked, strict=True) if not mark]
         if sum(marked) > len(kept):
             kept = rows  # ids that begin so
-        fits = _RowTest(kept, separator)
-        first = next((n for n, row in enumerate(rows) if not _is_marked(row) or fits(row)), 0)
-        before = _comment_lines(sample)[:first]
-        rows = [row for row in rows if not _is_marked(row) or fits(row)]
+        fits = RowTest(kept, _width(kept)[0], separator)
+        pairs = list(zip(rows, marked, strict=True))
+        first = next((n for n, (row, mark) in enumerate(pairs) if not mark or fits.above(row)), 0)
+        before = comment_lines(sample)[:first]
+        rows = [row for row, mark in pairs[first:] if not mark or fits.below(row)]
     return _Divided(separator, text.quotes, rows[:SAMPLE_ROWS], before)
 
 
-def _comment_lines(sample: bytes) -> list[str]:
-    return [found[0].decode(errors="replace") for found in _COMMENT.finditer(sample)]
-
-
-def _is_marked(row: Row) -> bool:
-    return row[0].lstrip()[:1] in ("#", "%")
-
-
-class _RowTest:
-    """Whether a line that begins as a comment is a row: as wide, and numbers where others have.
-
-    So is one whose first cell is nothing but the mark: a column named "#".
-    """
-
-    def __init__(self, rows: list[Row], separator: str) -> None:
-        self.width = _width(rows)[0]
-        body = rows[1:] or rows
-        forms = possible_forms(separator, True)
-        self.numeric = [
-            index
-            for index in range(1, min(self.width, NUMERIC_COLUMNS))
-            if all(_number(row[index], forms) for row in body if len(row) == self.width)
-        ]
-        self.forms = forms
-        self.blanks = separator == WHITESPACE
-
-    def __call__(self, row: Row) -> bool:
-        if len(row) != self.width:
-            return False
-        if row[0].strip() in ("#", "%") and not self.blanks:
-            return True
-        if not self.numeric:
-            return False
-        return all(_number(row[index], self.forms) for index in self.numeric)
-
-
-def _number(cell: str, forms: Sequence[NumberForm]) -> bool:
-    return any(parse_number(cell, form.decimal, form.thousands) is not None for form in forms)
-
-
-def _without_comments(data: bytes, divided: _Divided) -> tuple[bytes, int]:
+def _without_comments(text: Text, divided: _Divided) -> tuple[bytes, int]:
     """The text with its comments emptied, and how many there were."""
-    if data.lstrip()[:1] not in (b"#", b"%") and not re.search(rb"\n[ \t]*[#%]", data):
-        return data, 0
-    if sum(map(_is_marked, divided.rows)) > len(divided.rows) / 2:
-        return data, 0
-    fits, count = _RowTest(divided.rows, divided.separator), 0
-
-    def emptied(found: re.Match[bytes]) -> bytes:
-        nonlocal count
-        line = Text(found[0], "", divided.separator, quotes=divided.quoted)
-        row = next(numbered_rows(line), (0, [""]))[1]
-        if _is_marked(row) and fits(row):
-            return found[0]
-        count += 1
-        return b""
-
-    return _COMMENT.sub(emptied, data), count
+    if sum(is_marked(row[0]) for row in divided.rows) > len(divided.rows) / 2:
+        return text.data, 0
+    fits = RowTest(divided.rows, divided.width, divided.separator)
+    return without_comments(text, len(divided.comments_before), fits)
 
 
 def _commented_header(divided: _Divided, names: frozenset[str]) -> Row | None:
@@ -263,19 +222,6 @@ def _uncommented(data: bytes, divided: _Divided, head: Row) -> bytes:
     above = max(data.rfind(b"\n", 0, start), 0)
     above -= data[max(above - 1, 0) : above] == b"\r"
     return data[:above] + line + data[above:]
-
-
-def _without_blank_rows(data: bytes, separator: str) -> bytes:
-    """Rows of separators only as blank lines."""
-    if separator in ("::", WHITESPACE):
-        return data
-    sign = separator.encode()
-    if not data.lstrip(b" \t\r\n").startswith(sign) and not re.search(
-        rb"\n[ \t]*" + re.escape(sign), data
-    ):
-        return data
-    signs = rb"[" + re.escape(sign) + rb" \t]+"
-    return re.sub(rb"(?m)^" + signs + rb"(?=\r?$)", b"", data)
 
 
 def _width(rows: list[Row]) -> tuple[int, float]:
@@ -323,7 +269,7 @@ def _form_of_rows(body: list[Row], divided: _Divided, decimal: str | None) -> Nu
     cells: list[str] = []
     for index in columns:
         column = [row[index] for row in body if len(row) > index and row[index].strip()]
-        if sum(_number(cell, forms) for cell in column) >= MIN_AGREEMENT * len(column):
+        if sum(is_number(cell, forms) for cell in column) >= MIN_AGREEMENT * len(column):
             cells += column
     return find_form(cells, forms, divided.separator)[0]
 
@@ -334,7 +280,7 @@ def _numeric_columns(rows: list[Row], forms: Sequence[NumberForm], width: int) -
     for index in range(min(width, NUMERIC_COLUMNS)):
         cells = [row[index] for row in rows if len(row) > index]
         filled = [cell for cell in cells if cell.strip()]
-        numeric = sum(_number(cell, forms) for cell in filled)
+        numeric = sum(is_number(cell, forms) for cell in filled)
         count += bool(filled) and numeric >= MIN_AGREEMENT * len(filled)
     return count
 
@@ -408,4 +354,4 @@ def has_header(rows: Sequence[Row], separator: str, names: frozenset[str] = froz
 
 def _number_like(cell: str, separator: str) -> bool:
     text = cell.strip().lower().lstrip("+-")
-    return text in ("nan", "inf", "infinity") or _number(cell, possible_forms(separator, True))
+    return text in ("nan", "inf", "infinity") or is_number(cell, possible_forms(separator, True))

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gmc_core.base.errors import DataError
+from gmc_core.base.table_files import number_text
 from gmc_core.data.readers.table import Text
 from gmc_core.data.readers.vocabulary import Encoded
 
@@ -131,7 +132,7 @@ def far_off_note(value: float, count: int, rest: npt.NDArray[np.float64]) -> str
     """A sentence on such a value; count : of ratings that have it; rest : the others."""
     times = "time" if count == 1 else "times"
     return (
-        f"the value {value:g} ({count:,} {times}) lies apart from the others "
+        f"the value {number_text(value)} ({count:,} {times}) lies apart from the others "
         f'({rest.min():g} to {rest.max():g}); if it means "not rated", say so '
-        f"(--not-rated {value:g})"
+        f"(--not-rated {number_text(value)})"
     )

@@ -16,6 +16,7 @@ from itertools import islice
 from gmc_core.base.errors import DataError
 
 WHITESPACE = "whitespace"
+_BLANK_LINE = re.compile(rb"\n[ \t]*\r?(?=\n)")
 WIDTH_LINES = 200  # from which the number of columns is taken
 
 
@@ -25,7 +26,8 @@ class Settled:
 
     data : the text; cells that open and never close are enclosed whole.
     quotes : whether any cell is enclosed.
-    inner_lines : line ends inside of cells.
+    inner_lines : line ends inside of cells. inner_blank : blank lines inside of cells.
+    cells : where cells of several lines begin and end, in the text as it was given.
     odd, first_odd : marks taken as text, and the line of the first (0: none).
     """
 
@@ -34,6 +36,8 @@ class Settled:
     inner_lines: int = 0
     odd: int = 0
     first_odd: int = 0
+    inner_blank: int = 0
+    cells: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,8 @@ def settle(data: bytes, separator: str, path: str) -> Settled:
     enclosing = patterns.proper.search(data) is not None
     width = _width(data, patterns)
     edits: list[tuple[int, int]] = []
-    inner = place = 0
+    cells: list[tuple[int, int]] = []
+    place = 0
     while hit := patterns.unclosed.search(data, place):
         start = max(place, data.rfind(b"\n", 0, hit.start()) + 1)
         opening = _unclosed(data, start, patterns)
@@ -92,7 +97,7 @@ def settle(data: bytes, separator: str, path: str) -> Settled:
         if cell is not None and separator != WHITESPACE:
             first = data.rfind(b"\n", 0, opening) + 1
             if not _are_rows(data[first : _next_line(data, cell.end())], width, patterns):
-                inner += data.count(b"\n", opening, cell.end())
+                cells.append((opening, cell.end()))
                 place = _after_cell(data, cell.end())
                 continue
             if enclosing or separator != "\t":
@@ -102,9 +107,11 @@ def settle(data: bytes, separator: str, path: str) -> Settled:
         edits.append((opening, end.start()))
         place = _after_cell(data, end.start())
     line = data.count(b"\n", 0, edits[0][0]) + 1 if edits else 0
-    if edits and not enclosing and not inner:
+    if edits and not enclosing and not cells:
         return Settled(data, False, 0, len(edits), line)
-    return Settled(_enclosed(data, edits), True, inner, len(edits), line)
+    inner = sum(data.count(b"\n", *cell) for cell in cells)
+    blank = sum(len(_BLANK_LINE.findall(data, *cell)) for cell in cells)
+    return Settled(_enclosed(data, edits), True, inner, len(edits), line, blank, tuple(cells))
 
 
 def _next_line(data: bytes, place: int) -> int:

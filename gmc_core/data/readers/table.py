@@ -23,6 +23,7 @@ import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 from pyarrow import csv as arrow_csv
 
 from gmc_core.base.errors import DataError
+from gmc_core.data.readers.codes import is_code
 from gmc_core.data.readers.numbers import parse_number
 from gmc_core.data.readers.quotes import WHITESPACE, settle
 from gmc_core.data.readers.vocabulary import Encoded, encode_texts, is_canonical_integer
@@ -68,8 +69,9 @@ class Text:
     ``header`` says whether the first line that is not blank holds names, ``quotes``
     whether quotation marks can enclose cells; see :func:`settled`. ``thousands``
     stands between groups of digits. ``emptied`` lines were comments before.
-    ``inner_lines`` are line ends inside of cells (None: not counted yet), ``odd`` marks
-    that were taken as text, the first in line ``first_odd``.
+    ``inner_lines`` are line ends inside of cells (None: not counted yet), ``inner_blank``
+    blank lines inside of cells, ``odd`` marks that were taken as text, the first in line
+    ``first_odd``.
     """
 
     data: bytes
@@ -81,6 +83,7 @@ class Text:
     thousands: str = ""
     emptied: int = 0
     inner_lines: int | None = None
+    inner_blank: int = 0
     odd: int = 0
     first_odd: int = 0
 
@@ -129,6 +132,7 @@ def settled(text: Text) -> Text:
         data=found.data,
         quotes=found.quotes,
         inner_lines=found.inner_lines,
+        inner_blank=found.inner_blank,
         odd=found.odd,
         first_odd=found.first_odd,
     )
@@ -180,7 +184,7 @@ def read_table(text: Text, columns: Sequence[Column]) -> Table:
         raise find_problem(text, columns, str(error)) from None
     if not parsed.num_rows:
         raise _no_rows(text)
-    blank = _blank_lines(body)
+    blank = _blank_lines(body) - text.inner_blank
     _check_count(text, body, blank, parsed.num_rows)
     result = {column.role: _convert(parsed[names[column.role]], column, text) for column in columns}
     if any(value is None for value in result.values()):
@@ -263,8 +267,6 @@ def _check_count(text: Text, body: bytes, blank: int, rows: int) -> None:
     expected = lines - blank - (text.inner_lines or 0) - text.header
     if rows == expected:
         return
-    if text.inner_lines and blank:  # blank lines inside of cells count as both
-        return
     raise DataError(
         f"{rows:,} rows were read of {expected:,} lines that hold one: quotation marks may run "
         "over several lines. Check them, or save the file without.",
@@ -310,17 +312,6 @@ def _numbers(
             return None
         numbers.append(number)
     return np.array(numbers, dtype=np.float64)[codes]
-
-
-def is_code(value: str, codes: Sequence[str], decimal: str = ".", thousands: str = "") -> bool:
-    """Whether a cell is one of the codes: by its text in any case, or as the same number."""
-    if not codes:
-        return False
-    plain = value.strip().casefold()
-    if plain in [code.strip().casefold() for code in codes]:
-        return True
-    number = parse_number(value, decimal, thousands)
-    return number is not None and number in [parse_number(code) for code in codes]
 
 
 def numbered_rows(text: Text, *, blank: bool = False) -> Iterator[tuple[int, list[str]]]:

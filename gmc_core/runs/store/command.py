@@ -113,9 +113,16 @@ def _found_reading(config: ExperimentConfig, data: Mapping[str, Any]) -> dict[st
     plain = {
         name: value
         for name, value in found.items()
-        if isinstance(name, str) and isinstance(value, (str, int, float))
+        if isinstance(name, str)
+        and (isinstance(value, (str, int, float)) or (name == "not_rated" and _are_codes(value)))
     }
     return {**config.reading, **plain}
+
+
+def _are_codes(value: object) -> bool:
+    return isinstance(value, (list, tuple)) and all(
+        isinstance(code, (str, int, float)) for code in value
+    )
 
 
 def arguments_of(config: ExperimentConfig, *, sweep: bool = False, fit: bool = True) -> list[str]:
@@ -212,6 +219,7 @@ def _reading(reading: dict[str, Any]) -> list[str]:
         if reading.get("step") is not None:
             scale.append(reading["step"])
         given.append(f"--scale={_joined(scale)}")
+    given += [f"--not-rated={_number(code)}" for code in reading.get("not_rated") or ()]
     return given
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -104,7 +105,43 @@ def check_intervals(wanted: float | str | None, model_out: str | None) -> None:
         raise ConfigError(f"The level of an interval lies between 0 and 1, not {wanted:g}.")
 
 
-def with_intervals(
+def save_calibrated(
+    model: GaussianModel,
+    path: str | Path,
+    wanted: float | str | None,
+    seconds: float,
+    *,
+    with_ratings: bool = True,
+    team: Team | None = None,
+) -> Path:
+    """Save a model, then calibrate its intervals, if that is wanted, and save it again.
+
+    Whatever ends the calibration, Ctrl-C too, leaves the model saved without it.
+
+    wanted : the level, "none", or None for what is affordable. seconds : that its fit took.
+    """
+    from gmc_core.base.files import written_in_place
+    from gmc_core.model.model_file import save_model
+
+    if written_in_place(Path(path)):  # a pipe, say, takes one model only
+        model = _with_intervals(model, wanted, seconds, path=path, team=team)
+        return save_model(model, path, with_ratings=with_ratings)
+    saved = save_model(model, path, with_ratings=with_ratings)
+    try:
+        found = _with_intervals(model, wanted, seconds, path=path, team=team)
+        if found is not model:
+            save_model(found, path, with_ratings=with_ratings)
+    except (Exception, KeyboardInterrupt):
+        shown = model if with_ratings else replace(model, ratings=None)
+        note(
+            f"the model is saved to {saved}; its intervals are not calibrated."
+            f"{remedy(shown, str(saved))}"
+        )
+        raise
+    return saved
+
+
+def _with_intervals(
     model: GaussianModel,
     wanted: float | str | None,
     seconds: float,
@@ -112,10 +149,7 @@ def with_intervals(
     path: str | Path,
     team: Team | None = None,
 ) -> GaussianModel:
-    """The model about to be saved, calibrated if that is wanted.
-
-    wanted : the level, "none", or None for what is affordable. seconds : that its fit took.
-    """
+    """The model with its intervals calibrated, or the same where that is not wanted."""
     from gmc_core.fitting.intervals import calibrated
     from gmc_core.model.calibration import AFFORDABLE_SECONDS, USUAL_LEVEL
 

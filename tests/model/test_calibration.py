@@ -12,6 +12,7 @@ from making import skewed_table
 
 from gmc_core.base.errors import ConfigError
 from gmc_core.cli import main
+from gmc_core.fitting import intervals
 from gmc_core.fitting.experiment import ExperimentConfig
 from gmc_core.fitting.fit import fit
 from gmc_core.fitting.intervals import calibrated, covered, pair_intervals
@@ -173,6 +174,26 @@ def test_fit_calibrates_what_it_saves(tmp_path, capsys):
     assert "give --model-out" in capsys.readouterr().err
     assert main([*arguments, "--model-out", out, "--intervals", "90"]) == 2
     assert "between 0 and 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["fit", "--iterations", "2"], ["auto", "--seconds", "0.1"]])
+@pytest.mark.parametrize("trouble", [KeyboardInterrupt(), ConfigError("It broke.")])
+def test_a_finished_fit_outlives_the_end_of_its_calibration(
+    command, trouble, tmp_path, capsys, monkeypatch
+):
+    def broken(*arguments, **more):
+        raise trouble
+
+    monkeypatch.setattr(intervals, "calibrated", broken)
+    out = str(tmp_path / "m.npz")
+    arguments = ["--data", "sample", "--max-items", "30", "--intervals", "0.9", "--model-out", out]
+    assert main([*command, *arguments]) != 0
+    said = capsys.readouterr().err
+    assert "not calibrated" in said
+    assert f"gmc calibrate --model {out}" in said
+    model = load_model(out)
+    assert model.iteration > 0
+    assert model.calibration is None
 
 
 def experiment():

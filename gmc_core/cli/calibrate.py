@@ -49,15 +49,18 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Calibrate a model file in place."""
-    from gmc_core.fitting.intervals import calibrated
+    from gmc_core.base.errors import ModelFileError
+    from gmc_core.fitting.intervals import calibrate_file
     from gmc_core.gaussian.linalg.threads import Team
     from gmc_core.model.calibration import note_of
-    from gmc_core.model.model_file import load_model, save_model
 
-    model = load_model(args.model)
-    note(f"fitting {model.iteration} iterations to nearly all of the model's ratings …")
-    model = calibrated(model, args.level, team=Team(args.threads))
-    save_model(model, args.model)
+    note("fitting once more, to nearly all of the model's ratings …")
+    model = calibrate_file(Path(args.model), args.level, team=Team(args.threads))
+    if model is None:
+        raise ModelFileError(
+            f"{args.model}: it was replaced or removed while its intervals were being calibrated, "
+            "and is left as it is. Calibrate it again."
+        )
     print(note_of(model.calibration))
     return 0
 

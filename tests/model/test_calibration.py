@@ -23,7 +23,7 @@ from gmc_core.model.completion import completed_blocks
 from gmc_core.model.model_file import load_model, save_model
 from gmc_core.protocol.filters import Filter
 from gmc_core.protocol.splits import weak_split
-from gmc_core.runs.store import Store, calibrations
+from gmc_core.runs.store import Store, StoreError, calibrations
 from gmc_core.runs.store import queue as worker_side
 from gmc_core.runs.worker import calibrating, work
 
@@ -247,3 +247,94 @@ def test_what_cannot_be_calibrated_says_why_and_a_deleted_run_leaves_nothing(tmp
         store.delete(run.id)
         work(store, idle_seconds=0, polite=False)
         assert calibrations.trouble(store, run.id) is None
+
+
+@pytest.fixture
+def asked(tmp_path, plain):
+    """A store, a cancelled run with a model whose calibration was asked for, and a heart."""
+    with Store(tmp_path) as store:
+        run = store.submit(experiment())
+        path = store.folder(run.id) / "model.npz"
+        path.parent.mkdir(parents=True)
+        store.cancel(run.id)
+        save_model(plain, path)
+        calibrations.ask(store, run.id)
+        heart = calibrating.Heart(store.path, "x")
+        yield store, run.id, path, heart
+        heart.stop()
+
+
+def test_a_model_that_was_replaced_during_its_calibration_stays(asked, plain, monkeypatch):
+    store, id, path, heart = asked
+
+    def slow(model, level, **more):
+        save_model(replace(plain, iteration=3), path)
+        return replace(model, calibration=KNOWN)
+
+    monkeypatch.setattr(intervals, "calibrated", slow)
+    assert calibrating.calibrate_one(store, heart)
+    assert load_model(path).iteration == 3
+    assert load_model(path).calibration is None
+    assert calibrations.waiting(store) == [id]  # the new one is to be calibrated
+    assert sorted(one.name for one in path.parent.iterdir()) == ["model.npz"]
+
+
+def test_the_model_of_a_run_that_goes_on_is_left_alone(asked, monkeypatch):
+    store, id, path, heart = asked
+
+    def slow(model, level, **more):
+        with store.writing() as database:
+            database.execute("UPDATE runs SET state = 'running' WHERE id = ?", (id,))
+        return replace(model, calibration=KNOWN)
+
+    monkeypatch.setattr(intervals, "calibrated", slow)
+    assert calibrating.calibrate_one(store, heart)
+    assert load_model(path).calibration is None
+    assert calibrations.waiting(store) == [id]
+    assert not calibrating.calibrate_one(store, heart)  # nothing can be done while it runs
+
+
+def test_the_command_leaves_a_file_that_was_replaced(plain, tmp_path, capsys, monkeypatch):
+    path = save_model(plain, tmp_path / "m.npz")
+
+    def slow(model, level, **more):
+        save_model(replace(plain, iteration=3), path)
+        return replace(model, calibration=KNOWN)
+
+    monkeypatch.setattr(intervals, "calibrated", slow)
+    assert main(["calibrate", "--model", str(path)]) != 0
+    assert "Calibrate it again" in capsys.readouterr().err
+    assert load_model(path).iteration == 3
+
+
+def test_a_calibration_that_breaks_ends_no_worker(asked, monkeypatch):
+    store, id, _, heart = asked
+
+    def broken(*arguments, **more):
+        raise ZeroDivisionError("by nothing")
+
+    monkeypatch.setattr(intervals, "calibrated", broken)
+    assert calibrating.calibrate_one(store, heart)
+    assert "ZeroDivisionError: by nothing" in calibrations.trouble(store, id)
+    assert calibrations.waiting(store) == []
+
+
+def test_a_store_that_cannot_be_asked_makes_a_calibration_wait(asked, monkeypatch):
+    store, id, _, heart = asked
+
+    def busy(*arguments, **more):
+        raise StoreError("The store is busy.")
+
+    monkeypatch.setattr(intervals, "calibrated", busy)
+    assert not calibrating.calibrate_one(store, heart)
+    assert calibrations.waiting(store) == [id]
+    # A look at the queue that fails is no reason to stop.
+    sooner = calibrating._Sooner(store, heart, id)
+    monkeypatch.setattr(store, "rows", busy)
+    assert not sooner()
+
+
+def test_a_deleted_run_takes_its_request_along(asked):
+    store, id, _, _ = asked
+    store.delete(id)
+    assert calibrations.trouble(store, id) is None

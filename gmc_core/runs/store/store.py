@@ -103,6 +103,8 @@ class Store(Submitting):
         StoreError
             If one of them is running; cancel it first. Then none is deleted.
         """
+        from gmc_core.runs.store import calibrations
+
         gone: list[str] = []
         try:
             with self.writing() as database:
@@ -122,6 +124,9 @@ class Store(Submitting):
             with suppress(StoreError):
                 self._remove_leaving()  # of runs that stay
             raise
+        for name in gone:
+            with suppress(StoreError):  # the worker takes it away too
+                calibrations.forget(self, name)
         freed = sum(disk_bytes(self._leaving(name)) for name in gone)
         self._remove_leaving()
         with self._lock, explained(self.path):

@@ -164,11 +164,12 @@ def calibrate(
     ConfigError
         If the level is not between 0 and 1.
     DataError
-        If no user has two ratings.
+        If no user has two ratings, or the users are too few for the level.
     """
     if not 0 < level < 1:
         raise ConfigError(f"The level of an interval lies between 0 and 1, not {level}.")
     split, (held,) = hold_out(train, seed)
+    held.check_level(level)  # before the fit
     inner = fit(split, settings, team=team)
     needed = distances(spread(inner), split.test_values, train.scale, inner.ordinal)
     factor = held.quantile(needed, level)
@@ -185,7 +186,7 @@ def calibrated(
     ConfigError
         If the model has no ratings to learn on, or the level is not between 0 and 1.
     DataError
-        If no user has two ratings.
+        If no user has two ratings, or the users are too few for the level.
     """
     if model.ratings is None:
         raise ConfigError(

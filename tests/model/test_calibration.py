@@ -8,14 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from making import skewed_table
+from making import ratings_of, skewed_table
 
-from gmc_core.base.errors import ConfigError
+from gmc_core.base.errors import ConfigError, DataError
 from gmc_core.cli import main
 from gmc_core.fitting import intervals
 from gmc_core.fitting.experiment import ExperimentConfig
 from gmc_core.fitting.fit import fit
-from gmc_core.fitting.intervals import calibrated, covered, pair_intervals
+from gmc_core.fitting.intervals import calibrate, calibrated, covered, pair_intervals
 from gmc_core.gaussian.models import settings_for
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.model.calibration import UNCALIBRATED, Calibration, note_of
@@ -94,6 +94,14 @@ def test_calibrating_uses_training_ratings_and_leaves_predictions_alone(plain):
     assert model.gaussian is plain.gaussian
     with pytest.raises(ConfigError, match="without its training ratings"):
         calibrated(replace(plain, ratings=None))
+
+
+def test_five_users_calibrate_no_interval_of_nine_in_ten():
+    values = np.random.default_rng(0).integers(1, 6, (5, 8)).astype(float)
+    few = ratings_of(values, np.ones(values.shape, dtype=bool))
+    with pytest.raises(DataError, match="5 users .* too few"):
+        calibrate(few, FitSettings(iterations=2), 0.9)
+    assert calibrate(few, FitSettings(iterations=2), 0.8).users == 5
 
 
 @pytest.mark.parametrize("settings", [{"signals": "columns"}, {"components": 2}])

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from gmc_core.runs.store import calibrations
 from gmc_core.runs.store.errors import StoreError, explained
 from gmc_core.runs.store.places import disk_bytes
 from gmc_core.runs.store.run import RESUMABLE, Run
@@ -103,8 +104,6 @@ class Store(Submitting):
         StoreError
             If one of them is running; cancel it first. Then none is deleted.
         """
-        from gmc_core.runs.store import calibrations
-
         gone: list[str] = []
         try:
             with self.writing() as database:

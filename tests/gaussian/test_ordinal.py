@@ -318,7 +318,7 @@ def one_rating():
     return opinions, systems_of(one, one.values, gaussian, Noise.of(0.5, 1))
 
 
-@pytest.mark.parametrize("rounds, found", [(1, False), (100, True)])
+@pytest.mark.parametrize(("rounds", "found"), [(1, False), (100, True)])
 def test_opinions_that_are_not_found_are_an_error(rounds, found):
     opinions, systems = one_rating()
     at, values = np.zeros(1, np.int64), np.array([30.0])

@@ -97,7 +97,9 @@ def test_the_quantile_of_one_rating_each_is_that_of_split_conformal_prediction()
     assert "at most 0.95" in str(found.value)
 
 
-@pytest.mark.parametrize("users, level, enough", [(5, 0.9, False), (8, 0.9, False), (9, 0.9, True)])
+@pytest.mark.parametrize(
+    ("users", "level", "enough"), [(5, 0.9, False), (8, 0.9, False), (9, 0.9, True)]
+)
 def test_few_users_do_not_promise_more_than_they_tell(users, level, enough):
     held = HeldOutSet.of(np.arange(users), np.arange(users))
     values = np.arange(1.0, users + 1)

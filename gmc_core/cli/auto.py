@@ -14,7 +14,7 @@ from gmc_core.cli.arguments import (
     memory_limit_from_arguments,
     number,
 )
-from gmc_core.cli.calibrate import add_intervals_argument, check_intervals, with_intervals
+from gmc_core.cli.calibrate import add_intervals_argument, check_intervals, save_calibrated
 from gmc_core.cli.output import check_output, duration, note, write_json
 from gmc_core.cli.parser import add_command
 
@@ -69,7 +69,6 @@ def run(args: argparse.Namespace) -> int:
     from gmc_core.fitting.experiment import finish, make_split, pooled_scores, prepare
     from gmc_core.fitting.fit import Fit
     from gmc_core.gaussian.linalg.threads import Team
-    from gmc_core.model.model_file import save_model
 
     team, limit = Team(args.threads), memory_limit_from_arguments(args)
     prepared = prepare(config, progress=DownloadBar())
@@ -117,6 +116,5 @@ def run(args: argparse.Namespace) -> int:
     if args.model_out is not None:
         assert fit is not None
         seconds = sum(record.seconds for record in records)
-        model = with_intervals(fit.model(), args.intervals, seconds, path=args.model_out, team=team)
-        save_model(model, args.model_out)
+        save_calibrated(fit.model(), args.model_out, args.intervals, seconds, team=team)
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,15 +50,18 @@ def add_parser(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Calibrate a model file in place."""
     check_level(args.level)
-    from gmc_core.fitting.intervals import calibrated
+    from gmc_core.base.errors import ModelFileError
+    from gmc_core.fitting.intervals import calibrate_file
     from gmc_core.gaussian.linalg.threads import Team
     from gmc_core.model.calibration import note_of
-    from gmc_core.model.model_file import load_model, save_model
 
-    model = load_model(args.model)
-    note(f"fitting {model.iteration} iterations to nearly all of the model's ratings …")
-    model = calibrated(model, args.level, team=Team(args.threads))
-    save_model(model, args.model)
+    note("fitting once more, to nearly all of the model's ratings …")
+    model = calibrate_file(Path(args.model), args.level, team=Team(args.threads))
+    if model is None:
+        raise ModelFileError(
+            f"{args.model}: it was replaced or removed while its intervals were being calibrated, "
+            "and is left as it is. Calibrate it again."
+        )
     print(note_of(model.calibration))
     return 0
 
@@ -119,7 +123,43 @@ def check_level(level: float) -> None:
         raise ConfigError(f"The level of an interval lies between 0 and 1, not {level:g}.")
 
 
-def with_intervals(
+def save_calibrated(
+    model: GaussianModel,
+    path: str | Path,
+    wanted: float | str | None,
+    seconds: float,
+    *,
+    with_ratings: bool = True,
+    team: Team | None = None,
+) -> Path:
+    """Save a model, then calibrate its intervals, if that is wanted, and save it again.
+
+    Whatever ends the calibration, Ctrl-C too, leaves the model saved without it.
+
+    wanted : the level, "none", or None for what is affordable. seconds : that its fit took.
+    """
+    from gmc_core.base.files import written_in_place
+    from gmc_core.model.model_file import save_model
+
+    if written_in_place(Path(path)):  # a pipe, say, takes one model only
+        model = _with_intervals(model, wanted, seconds, path=path, team=team)
+        return save_model(model, path, with_ratings=with_ratings)
+    saved = save_model(model, path, with_ratings=with_ratings)
+    try:
+        found = _with_intervals(model, wanted, seconds, path=path, team=team)
+        if found is not model:
+            save_model(found, path, with_ratings=with_ratings)
+    except (Exception, KeyboardInterrupt):
+        shown = model if with_ratings else replace(model, ratings=None)
+        note(
+            f"the model is saved to {saved}; its intervals are not calibrated."
+            f"{remedy(shown, str(saved))}"
+        )
+        raise
+    return saved
+
+
+def _with_intervals(
     model: GaussianModel,
     wanted: float | str | None,
     seconds: float,
@@ -127,10 +167,7 @@ def with_intervals(
     path: str | Path,
     team: Team | None = None,
 ) -> GaussianModel:
-    """The model about to be saved, calibrated if that is wanted.
-
-    wanted : the level, "none", or None for what is affordable. seconds : that its fit took.
-    """
+    """The model with its intervals calibrated, or the same where that is not wanted."""
     from gmc_core.fitting.intervals import calibrated
     from gmc_core.model.calibration import AFFORDABLE_SECONDS, USUAL_LEVEL
 

@@ -12,7 +12,7 @@ from gmc_core.cli.arguments import (
     config_from_arguments,
     memory_limit_from_arguments,
 )
-from gmc_core.cli.calibrate import add_intervals_argument, check_intervals, with_intervals
+from gmc_core.cli.calibrate import add_intervals_argument, check_intervals, save_calibrated
 from gmc_core.cli.output import check_output, duration, figure, note, size, table, write_json
 from gmc_core.cli.parser import add_command
 
@@ -141,16 +141,20 @@ def _keep(
 def _save_model(args: argparse.Namespace, experiment: Experiment) -> None:
     if args.model_out is None or experiment.fit is None:
         return
-    from gmc_core.model.model_file import save_model
-
-    model = experiment.fit.model()
+    model, wanted, seconds = experiment.fit.model(), args.intervals, 0.0
     if experiment.finished:
         repetition = experiment.result()["repetitions"][-1]["records"]
         seconds = sum(record[part] for record in repetition for part in _SECONDS)
-        model = with_intervals(
-            model, args.intervals, seconds, path=args.model_out, team=experiment.fit.team
-        )
-    path = save_model(model, args.model_out, with_ratings=not args.without_ratings)
+    else:
+        wanted = "none"
+    path = save_calibrated(
+        model,
+        args.model_out,
+        wanted,
+        seconds,
+        with_ratings=not args.without_ratings,
+        team=experiment.fit.team,
+    )
     content = "without ratings" if args.without_ratings else "with its training ratings"
     note(f"model of iteration {model.iteration} saved to {path}, {content} ({model.licence})")
     if experiment.config.protocol in ("weak", "strong"):

@@ -3,19 +3,22 @@
 numba compiles a function when it is first called with arrays of a type, and keeps the
 result beside the source. Left alone, that would happen inside the first iteration of the
 first fit, whose time would then say nothing about the others. So a fit of a made-up table
-with the same model and precision is run before, where no mark says that it has been.
+with the same model and precision is run before, where no mark says that it has been. Of
+a person's settings only what decides which code that is plays a part: a value that breaks
+on the made-up table says nothing about their ratings.
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import sys
 import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numba
 import numpy as np
@@ -25,8 +28,11 @@ from gmc_core.fitting.fit import Fit
 from gmc_core.gaussian.linalg import solve
 from gmc_core.gaussian.linalg.solve import LANE_LIMIT
 from gmc_core.gaussian.linalg.threads import Team
-from gmc_core.gaussian.settings import FitSettings
+from gmc_core.gaussian.models import settings_for
+from gmc_core.gaussian.settings import FitSettings, Precision
 from gmc_core.protocol.splits import strong_split
+
+log = logging.getLogger(__name__)
 
 # Seconds of compiling for one precision on one core of an ordinary machine of 2026: the
 # recipe's functions, and what exact EM has besides.
@@ -42,6 +48,8 @@ _ready: set[_Kind] = set()
 def compile_for(settings: FitSettings) -> float:
     """Compile what a fit with these settings calls, unless that has been done.
 
+    Never ends a run: what goes wrong is logged, and the fit compiles as it goes.
+
     Returns
     -------
     Seconds that it took.
@@ -49,12 +57,13 @@ def compile_for(settings: FitSettings) -> float:
     began = time.perf_counter()
     kind = _kind(settings)
     if must_compile(settings):
-        for users in (_LARGEST + 40, 8):  # more users than items, and fewer
-            _run(settings, users)
-        _ready.add(kind)
-        if (mark := _mark(kind)) is not None:
-            with suppress(OSError):
-                mark.touch()
+        try:
+            for users in (_LARGEST + 40, 8):  # more users than items, and fewer
+                _run(kind, users)
+        except Exception:
+            log.warning("Compiling before the first iteration failed", exc_info=True)
+        else:
+            _leave_mark(kind)
     return time.perf_counter() - began
 
 
@@ -77,6 +86,13 @@ def compile_seconds(settings: FitSettings) -> float:
     return _SECONDS + (_EXACT_SECONDS if settings.is_exact else 0.0)
 
 
+def _leave_mark(kind: _Kind) -> None:
+    _ready.add(kind)
+    if (mark := _mark(kind)) is not None:
+        with suppress(OSError):
+            mark.touch()
+
+
 def _kind(settings: FitSettings) -> _Kind:
     return settings.dtype, settings.is_exact, settings.model == "ordinal"
 
@@ -86,8 +102,7 @@ def _mark(kind: _Kind) -> Path | None:
     function: Any = solve.solve_lanes
     try:
         folder = Path(function.stats.cache_path)
-        package = Path(__file__).parent
-        sources = [*sorted((package / "linalg").glob("*.py")), package / "pictures.py"]
+        sources = sorted(Path(solve.__file__).parent.glob("*.py"))
         stamps = [(source.name, source.stat().st_mtime_ns) for source in sources]
     except (OSError, TypeError):
         return None
@@ -95,8 +110,9 @@ def _mark(kind: _Kind) -> Path | None:
     return folder / f"compiled-{hashlib.sha256(repr(what).encode()).hexdigest()[:16]}.mark"
 
 
-def _run(settings: FitSettings, users: int) -> None:
+def _run(kind: _Kind, users: int) -> None:
     """A short fit to a made-up table, by both kinds of solves."""
+    dtype, exact, ordinal = kind
     items = _LARGEST + 2
     rng = np.random.default_rng(0)
     known = rng.random((users, items)) < 8 / items
@@ -106,9 +122,11 @@ def _run(settings: FitSettings, users: int) -> None:
     ratings = Ratings.from_triplets(
         rows, columns, rng.integers(1, 6, len(rows)).astype(float), RatingScale(1, 5)
     )
+    # A mixture of Gaussians calls what the recipe calls.
     few = replace(
-        settings, iterations=3, signals="rows", noise=0.5, epsilon=0.3, objective=False,
-        warm=1 if settings.is_exact else None,
+        settings_for("ordinal" if ordinal else "exact" if exact else "paper"),
+        dtype=cast(Precision, dtype), iterations=3, noise=0.5, epsilon=0.3,
+        warm=1 if exact else None,
     )  # fmt: skip
     split = strong_split(ratings, 0, users - 2, 2)
     for _ in Fit(split, few, team=Team(1)).records():

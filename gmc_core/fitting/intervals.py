@@ -13,8 +13,12 @@ own interval of opinions touches it.
 
 from __future__ import annotations
 
+import os
+import secrets
+import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +26,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gmc_core.base.errors import ConfigError
+from gmc_core.base.errors import ConfigError, ModelFileError
+from gmc_core.base.files import PART
 from gmc_core.data.ratings import Ratings, RatingScale
 from gmc_core.fitting.fit import Fit, fit
 from gmc_core.gaussian.estep import predict_pairs
@@ -159,11 +164,12 @@ def calibrate(
     ConfigError
         If the level is not between 0 and 1.
     DataError
-        If no user has two ratings.
+        If no user has two ratings, or the users are too few for the level.
     """
     if not 0 < level < 1:
         raise ConfigError(f"The level of an interval lies between 0 and 1, not {level}.")
     split, (held,) = hold_out(train, seed)
+    held.check_level(level)  # before the fit
     inner = fit(split, settings, team=team)
     needed = distances(spread(inner), split.test_values, train.scale, inner.ordinal)
     factor = held.quantile(needed, level)
@@ -180,7 +186,7 @@ def calibrated(
     ConfigError
         If the model has no ratings to learn on, or the level is not between 0 and 1.
     DataError
-        If no user has two ratings.
+        If no user has two ratings, or the users are too few for the level.
     """
     if model.ratings is None:
         raise ConfigError(
@@ -192,17 +198,63 @@ def calibrated(
     return replace(model, calibration=found)
 
 
-def calibrate_file(path: Path, level: float = USUAL_LEVEL, *, team: Team | None = None) -> None:
+def calibrate_file(
+    path: Path,
+    level: float = USUAL_LEVEL,
+    *,
+    team: Team | None = None,
+    replacing: Callable[[], AbstractContextManager[bool]] = lambda: nullcontext(True),
+) -> GaussianModel | None:
     """Calibrate the intervals of a saved model, in place.
+
+    Parameters
+    ----------
+    replacing : held while the file is replaced, which takes no time; says whether it still
+        may be.
+
+    Returns
+    -------
+    The model as it is now in the file; None, and the file as it is, where it has been
+    replaced or removed meanwhile, or may not be replaced any more.
 
     Raises
     ------
     GmcError
         As :func:`calibrated`, and where the file cannot be read or written.
+    OSError
+        If it cannot be replaced.
     Cancelled
         If the team was told to stop; the file is then as it was.
     """
-    save_model(calibrated(load_model(path), level, team=team), path)
+    path = Path(os.path.realpath(path))
+    before = _stamp(path)
+    model = calibrated(load_model(path), level, team=team)
+    if _stamp(path) != before:
+        return None
+    part = path.with_name(f"{PART}{secrets.token_hex(4)}")
+    try:
+        save_model(model, part)
+        with replacing() as may:
+            if not may or _stamp(path) != before:
+                return None
+            with suppress(OSError):  # it is another's, whose rights cannot be given
+                part.chmod(stat.S_IMODE(path.stat().st_mode))
+            part.replace(path)
+    except ModelFileError as error:
+        raise ModelFileError(str(error).replace(str(part), str(path))) from error
+    finally:
+        with suppress(OSError):
+            part.unlink()
+    return model
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    """Another one for every content of a file; None without one."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def pair_intervals(

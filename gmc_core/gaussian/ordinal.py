@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import log_ndtr, ndtri
 
-from gmc_core.base.errors import ConfigError, NotFiniteError
+from gmc_core.base.errors import ConfigError, NotFiniteError, NumericalError
 from gmc_core.gaussian.linalg import opinions as compiled
 from gmc_core.gaussian.linalg.solve import Systems
 
@@ -155,13 +155,20 @@ class Opinions:
         Raises
         ------
         NumericalError
-            If an opinion is beyond all numbers, as under a Gaussian that is.
+            If an opinion is beyond all numbers, as under a Gaussian that is, or is not found
+            in ``rounds``. One that by then moves by no more than 1e-4 ratings counts as found:
+            it changes predictions by less than what is shown of them.
         """
-        failed = compiled.settle(
+        signal, why = compiled.settle(
             batch, places, systems, inverses, (self._low, self._high), shift, noise, TOLERANCE,
             rounds, values,
         )  # fmt: skip
-        if failed >= 0:
+        if why == compiled.NOT_FOUND:
+            raise NumericalError(
+                f"The opinions behind some ratings were not found in {rounds} rounds under this "
+                "model; fit it again with more noise, or in float64."
+            )
+        if signal >= 0:
             raise NotFiniteError(
                 "The opinions behind these ratings are not finite under this model; fit it again "
                 "with more noise."

@@ -16,6 +16,7 @@ other.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,6 +34,8 @@ Positions = npt.NDArray[np.int64]
 ENOUGH = 5_000
 # A user with fewer than twice as many ratings gives one to a set, and so on.
 RARITY = 20
+# Sums of 1/k end this near to whole numbers of users.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,19 +66,41 @@ class HeldOutSet:
         totals = np.bincount(self.owners, weights=own, minlength=self.users)
         return np.asarray(totals / np.bincount(self.owners, minlength=self.users))
 
+    def check_level(self, level: float) -> None:
+        """Refuse a level whose quantile lies beyond all values.
+
+        Raises
+        ------
+        DataError
+            If (users + 1) ``level`` is more than there are users.
+        """
+        if (self.users + 1) * level - _ROUNDING > self.users:
+            enough = math.ceil(level / (1 - level) - _ROUNDING)
+            highest = math.floor(1000 * self.users / (self.users + 1)) / 1000
+            raise DataError(
+                f"{self.users:,} users with two ratings or more are too few for intervals that "
+                f"hold {100 * level:.4g} % of ratings: these take {enough:,}. Learn from more "
+                f"users, or take a level of at most {highest:g}."
+            )
+
     def quantile(self, values: npt.ArrayLike, level: float) -> float:
         """The smallest value that a share ``level`` of users and one user more stay within.
 
         A user's ratings share the user's weight, and the user more stands at infinity; with
         one rating of each that is the ⌈(users + 1) level⌉-th smallest, as in split conformal
-        prediction. The largest value where that is beyond all.
+        prediction.
+
+        Raises
+        ------
+        DataError
+            If the users are too few for that: see :meth:`check_level`.
         """
+        self.check_level(level)
         own = np.asarray(values, dtype=np.float64)[self.ratings]
         order = np.argsort(own, kind="stable")
         counts = np.bincount(self.owners, minlength=self.users)
         reached = np.cumsum(1.0 / counts[self.owners[order]])
-        # Sums of 1/k end a rounding error beside whole numbers of users.
-        place = int(np.searchsorted(reached, (self.users + 1) * level - 1e-9))
+        place = int(np.searchsorted(reached, (self.users + 1) * level - _ROUNDING))
         return float(own[order[min(place, len(own) - 1)]])
 
 

@@ -32,13 +32,21 @@ def was_found(identity: str) -> bool:
 
 
 def start_fit(
-    config: ExperimentConfig, cost: dict[str, Any] | None = None, *, again: bool = False
+    config: ExperimentConfig,
+    cost: dict[str, Any] | None = None,
+    *,
+    label: str = "",
+    again: bool = False,
+    keep_model: bool = True,
 ) -> None:
     """Queue a fit, or find the same one, and make it the current run.
 
-    cost : as far as it is known, see :meth:`gmc_core.runs.store.Store.submit_or_find`.
+    label, keep_model, and cost as far as it is known : see
+        :meth:`gmc_core.runs.store.Store.submit_or_find`.
     """
-    run, new = context.store().submit_or_find(config, again=again, cost=cost)
+    run, new = context.store().submit_or_find(
+        config, label=label, again=again, keep_model=keep_model, cost=cost
+    )
     remember(run.id, new)
     start_worker()
     context.choose(run=run.id)
@@ -48,12 +56,13 @@ def start_sweep(
     sweep: SweepConfig,
     cost: dict[str, Any] | None = None,
     *,
+    label: str = "",
     again: bool = False,
     keep_models: bool = False,
 ) -> None:
     """Queue a sweep, or find the same one, and show it; cost : of each of its fits."""
     run, new = submit_or_find_sweep(
-        context.store(), sweep, again=again, keep_models=keep_models, cost=cost
+        context.store(), sweep, label=label, again=again, keep_models=keep_models, cost=cost
     )
     remember(run.id, new)
     start_worker()
@@ -71,9 +80,9 @@ def run_notice(run: Run) -> None:
 @guard()
 def _again(run: Run) -> None:
     if run.sweep is not None:
-        start_sweep(SweepConfig.of(run), again=True, keep_models=run.keeps_model)
+        start_sweep(SweepConfig.of(run), label=run.label, again=True, keep_models=run.keeps_model)
     else:
-        start_fit(run.config, run.cost, again=True)
+        start_fit(run.config, run.cost, label=run.label, again=True, keep_model=run.keeps_model)
 
 
 def notice(

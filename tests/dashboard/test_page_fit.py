@@ -25,7 +25,7 @@ from gmc_core.protocol import metrics
 from gmc_core.runs.store import Store
 from gmc_core.runs.store import queue as worker_side
 from gmc_dashboard.fit import fit_form, run_words
-from gmc_dashboard.shared import references, sources, units
+from gmc_dashboard.shared import found_run, references, sources, units
 
 FEW = {"max_items": "60"}
 
@@ -386,6 +386,7 @@ def test_a_start_that_finds_the_same_run_says_so_and_offers_it_again(store, aske
     at = opened("fit", **FEW)
     at.button(key="start_fit").click().run()
     (run,) = store.runs()
+    store.rename(run.id, "Mine")
     assert "nothing new was started" not in texts(at)
     for state, words in (("queued", "is waiting to be computed"), ("finished", "was computed on")):
         if state == "finished":
@@ -399,10 +400,18 @@ def test_a_start_that_finds_the_same_run_says_so_and_offers_it_again(store, aske
     assert not at.exception
     new, old = store.runs()
     assert old.id == run.id and new.config == old.config and new.state == "queued"
+    assert new.label == "Mine"
     assert at.query_params["run"] in (new.id, [new.id])
     assert "nothing new was started" not in texts(at)
     # Looked at on its own, the old run is no find.
     assert "nothing new" not in texts(ready(opened("fit", run=old.id)))
+
+
+def test_a_fit_without_a_model_is_repeated_without_one(store, monkeypatch):
+    started = {}
+    monkeypatch.setattr(found_run, "start_fit", lambda *_, **how: started.update(how))
+    found_run._again(store.submit(small(), label="Mine", keep_model=False))
+    assert started == {"label": "Mine", "again": True, "keep_model": False}
 
 
 def finish_queued(store):

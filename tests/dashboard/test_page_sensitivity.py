@@ -204,6 +204,7 @@ def test_a_sweep_that_is_there_is_said_to_be_there(store, asked):
     at = opened("sensitivity", **FEW)
     at.button(key="start_sweep").click().run()
     (sweep,) = store.runs()
+    store.rename(sweep.id, "Mine")
     assert "nothing new was started" not in texts(at)
     at = opened("sensitivity", **FEW)
     at.button(key="start_sweep").click().run()
@@ -215,6 +216,7 @@ def test_a_sweep_that_is_there_is_said_to_be_there(store, asked):
     assert not at.exception
     new, old = store.runs()
     assert old.id == sweep.id and new.sweep == old.sweep
+    assert new.label == "Mine"
     assert at.query_params["sweep"] in (new.id, [new.id])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from made_records import record
 from stored_runs import small, stored, stored_sweep, use_folders
 
+from gmc_core.base.errors import NumericalError
 from gmc_core.data.ratings import RatingScale
 from gmc_core.fitting import compiling, estimates
 from gmc_core.fitting.compiling import compile_for, must_compile
@@ -123,6 +125,40 @@ def test_changed_sources_are_compiled_again(monkeypatch, tmp_path):
     assert mark != compiling._mark(("float64", True, False))
     monkeypatch.setattr(compiling.numba, "__version__", "0.0")
     assert compiling._mark(kind) != mark
+
+
+def test_a_changed_compiled_source_is_compiled_again(monkeypatch, tmp_path):
+    source = tmp_path / "solve.py"
+    source.touch()
+    monkeypatch.setattr(compiling.solve, "__file__", str(source))
+    mark = compiling._mark(("float64", False, False))
+    assert mark is not None
+    os.utime(source, (1, 1))
+    assert compiling._mark(("float64", False, False)) != mark
+
+
+@pytest.mark.parametrize(
+    "settings", [FitSettings(model="mixture", components=8), FitSettings(initial=1e12)]
+)
+def test_what_breaks_on_the_made_up_table_is_not_the_person_s(monkeypatch, tmp_path, settings):
+    monkeypatch.setattr(compiling, "_ready", set())
+    monkeypatch.setattr(compiling, "_mark", lambda kind: tmp_path / "compiled.mark")
+    settings = settings.resolved(RatingScale(1, 5), 100)
+    compile_for(settings)
+    assert not must_compile(settings)
+
+
+def test_compiling_that_fails_leaves_the_fit_to_compile_itself(monkeypatch, tmp_path, caplog):
+    def broken(*arguments, **more):
+        raise NumericalError("of the made-up table")
+
+    monkeypatch.setattr(compiling, "_ready", set())
+    monkeypatch.setattr(compiling, "_mark", lambda kind: tmp_path / "compiled.mark")
+    monkeypatch.setattr(compiling, "Fit", broken)
+    settings = FitSettings().resolved(RatingScale(1, 5), 100)
+    compile_for(settings)
+    assert must_compile(settings)
+    assert "of the made-up table" in caplog.text
 
 
 # Runs that wait -------------------------------------------------------------------------

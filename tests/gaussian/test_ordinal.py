@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +17,7 @@ from gmc_core.gaussian import inverses
 from gmc_core.gaussian.covariance import DenseCovariance
 from gmc_core.gaussian.estep import solve_systems, systems_of
 from gmc_core.gaussian.folding import fold_in, fold_in_opinions
+from gmc_core.gaussian.linalg import opinions as compiled
 from gmc_core.gaussian.linalg.opinions import score
 from gmc_core.gaussian.linalg.threads import Team
 from gmc_core.gaussian.models import MODELS, settings_for
@@ -296,13 +298,42 @@ def test_scores_far_out_are_numbers():
                 assert np.isfinite(score(at, low, high, 0.7)).all()
 
 
-def test_opinions_beyond_all_numbers_are_an_error():
+def test_a_step_that_goes_too_far_is_not_taken(monkeypatch):
+    """The interval 5..15 with the mean 0 far below: the first step leaves it for f = 0."""
+    monkeypatch.setattr(compiled, "_CUTS", 1)
+    f, a = np.array([14.0]), np.array([0.14])
+    found = compiled._climb.py_func(
+        f, a, np.array([5.0]), np.array([15.0]), 0.01, np.array([-1 / 100.01]), 1e-7, 1
+    )
+    assert 5 < f[0] < 14  # nearer to the mean, and still in the interval
+    assert f[0] == pytest.approx(100 * a[0])
+    assert found == compiled.NOT_FOUND
+
+
+def one_rating():
+    """The opinions, the system and the signal of a single rating of 3, under N(0, 1)."""
     opinions = Opinions(OrdinalScale.of(drawn()), np.array([3.0]))
     gaussian = Gaussian(np.zeros(1), DenseCovariance(np.eye(1)))
     one = Signals(Layout("rows", 1, 1), np.array([0, 1]), np.zeros(1, np.int32), np.array([3.0]))
-    systems = systems_of(one, one.values, gaussian, Noise.of(0.5, 1))
+    return opinions, systems_of(one, one.values, gaussian, Noise.of(0.5, 1))
+
+
+@pytest.mark.parametrize(("rounds", "found"), [(1, False), (100, True)])
+def test_opinions_that_are_not_found_are_an_error(rounds, found):
+    opinions, systems = one_rating()
+    at, values = np.zeros(1, np.int64), np.array([30.0])
+    systems.weights[:] = 20.0
+    told = nullcontext() if found else pytest.raises(NumericalError, match="not found in 1 round")
+    with told:
+        opinions.settle(
+            at, at, systems, np.array([-1 / 1.5]), np.zeros(1), 0.5, values, rounds=rounds
+        )
+
+
+def test_opinions_beyond_all_numbers_are_an_error():
+    opinions, systems = one_rating()
     at = np.zeros(1, np.int64)
     with pytest.raises(NumericalError, match="not finite under this model"):
         opinions.settle(
-            at, at, systems, np.array([-1 / 1.5]), np.array([np.inf]), 0.5, one.values.copy()
+            at, at, systems, np.array([-1 / 1.5]), np.array([np.inf]), 0.5, np.array([3.0])
         )

@@ -8,13 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from making import skewed_table
+from making import ratings_of, skewed_table
 
-from gmc_core.base.errors import ConfigError
+from gmc_core.base.errors import ConfigError, DataError
 from gmc_core.cli import main
+from gmc_core.fitting import intervals
 from gmc_core.fitting.experiment import ExperimentConfig
 from gmc_core.fitting.fit import fit
-from gmc_core.fitting.intervals import calibrated, covered, pair_intervals
+from gmc_core.fitting.intervals import calibrate, calibrated, covered, pair_intervals
 from gmc_core.gaussian.models import settings_for
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.model.calibration import UNCALIBRATED, Calibration, note_of
@@ -22,7 +23,7 @@ from gmc_core.model.completion import completed_blocks
 from gmc_core.model.model_file import load_model, save_model
 from gmc_core.protocol.filters import Filter
 from gmc_core.protocol.splits import weak_split
-from gmc_core.runs.store import Store, calibrations
+from gmc_core.runs.store import Store, StoreError, calibrations
 from gmc_core.runs.store import queue as worker_side
 from gmc_core.runs.worker import calibrating, work
 
@@ -93,6 +94,14 @@ def test_calibrating_uses_training_ratings_and_leaves_predictions_alone(plain):
     assert model.gaussian is plain.gaussian
     with pytest.raises(ConfigError, match="without its training ratings"):
         calibrated(replace(plain, ratings=None))
+
+
+def test_five_users_calibrate_no_interval_of_nine_in_ten():
+    values = np.random.default_rng(0).integers(1, 6, (5, 8)).astype(float)
+    few = ratings_of(values, np.ones(values.shape, dtype=bool))
+    with pytest.raises(DataError, match="5 users .* too few"):
+        calibrate(few, FitSettings(iterations=2), 0.9)
+    assert calibrate(few, FitSettings(iterations=2), 0.8).users == 5
 
 
 @pytest.mark.parametrize("settings", [{"signals": "columns"}, {"components": 2}])
@@ -175,6 +184,26 @@ def test_fit_calibrates_what_it_saves(tmp_path, capsys):
     assert "between 0 and 1" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", [["fit", "--iterations", "2"], ["auto", "--seconds", "0.1"]])
+@pytest.mark.parametrize("trouble", [KeyboardInterrupt(), ConfigError("It broke.")])
+def test_a_finished_fit_outlives_the_end_of_its_calibration(
+    command, trouble, tmp_path, capsys, monkeypatch
+):
+    def broken(*arguments, **more):
+        raise trouble
+
+    monkeypatch.setattr(intervals, "calibrated", broken)
+    out = str(tmp_path / "m.npz")
+    arguments = ["--data", "sample", "--max-items", "30", "--intervals", "0.9", "--model-out", out]
+    assert main([*command, *arguments]) != 0
+    said = capsys.readouterr().err
+    assert "not calibrated" in said
+    assert f"gmc calibrate --model {out}" in said
+    model = load_model(out)
+    assert model.iteration > 0
+    assert model.calibration is None
+
+
 def experiment():
     return ExperimentConfig(filter=Filter(max_items=40), fit=FitSettings(iterations=2))
 
@@ -233,3 +262,94 @@ def test_a_level_that_is_none_is_refused_before_anything(tmp_path, capsys, level
     missing = str(tmp_path / "not there.npz")
     assert main(["calibrate", "--model", missing, f"--level={level}"]) == 2
     assert "between 0 and 1" in capsys.readouterr().err
+
+
+@pytest.fixture
+def asked(tmp_path, plain):
+    """A store, a cancelled run with a model whose calibration was asked for, and a heart."""
+    with Store(tmp_path) as store:
+        run = store.submit(experiment())
+        path = store.folder(run.id) / "model.npz"
+        path.parent.mkdir(parents=True)
+        store.cancel(run.id)
+        save_model(plain, path)
+        calibrations.ask(store, run.id)
+        heart = calibrating.Heart(store.path, "x")
+        yield store, run.id, path, heart
+        heart.stop()
+
+
+def test_a_model_that_was_replaced_during_its_calibration_stays(asked, plain, monkeypatch):
+    store, id, path, heart = asked
+
+    def slow(model, level, **more):
+        save_model(replace(plain, iteration=3), path)
+        return replace(model, calibration=KNOWN)
+
+    monkeypatch.setattr(intervals, "calibrated", slow)
+    assert calibrating.calibrate_one(store, heart)
+    assert load_model(path).iteration == 3
+    assert load_model(path).calibration is None
+    assert calibrations.waiting(store) == [id]  # the new one is to be calibrated
+    assert sorted(one.name for one in path.parent.iterdir()) == ["model.npz"]
+
+
+def test_the_model_of_a_run_that_goes_on_is_left_alone(asked, monkeypatch):
+    store, id, path, heart = asked
+
+    def slow(model, level, **more):
+        with store.writing() as database:
+            database.execute("UPDATE runs SET state = 'running' WHERE id = ?", (id,))
+        return replace(model, calibration=KNOWN)
+
+    monkeypatch.setattr(intervals, "calibrated", slow)
+    assert calibrating.calibrate_one(store, heart)
+    assert load_model(path).calibration is None
+    assert calibrations.waiting(store) == [id]
+    assert not calibrating.calibrate_one(store, heart)  # nothing can be done while it runs
+
+
+def test_the_command_leaves_a_file_that_was_replaced(plain, tmp_path, capsys, monkeypatch):
+    path = save_model(plain, tmp_path / "m.npz")
+
+    def slow(model, level, **more):
+        save_model(replace(plain, iteration=3), path)
+        return replace(model, calibration=KNOWN)
+
+    monkeypatch.setattr(intervals, "calibrated", slow)
+    assert main(["calibrate", "--model", str(path)]) != 0
+    assert "Calibrate it again" in capsys.readouterr().err
+    assert load_model(path).iteration == 3
+
+
+def test_a_calibration_that_breaks_ends_no_worker(asked, monkeypatch):
+    store, id, _, heart = asked
+
+    def broken(*arguments, **more):
+        raise ZeroDivisionError("by nothing")
+
+    monkeypatch.setattr(intervals, "calibrated", broken)
+    assert calibrating.calibrate_one(store, heart)
+    assert "ZeroDivisionError: by nothing" in calibrations.trouble(store, id)
+    assert calibrations.waiting(store) == []
+
+
+def test_a_store_that_cannot_be_asked_makes_a_calibration_wait(asked, monkeypatch):
+    store, id, _, heart = asked
+
+    def busy(*arguments, **more):
+        raise StoreError("The store is busy.")
+
+    monkeypatch.setattr(intervals, "calibrated", busy)
+    assert not calibrating.calibrate_one(store, heart)
+    assert calibrations.waiting(store) == [id]
+    # A look at the queue that fails is no reason to stop.
+    sooner = calibrating._Sooner(store, heart, id)
+    monkeypatch.setattr(store, "rows", busy)
+    assert not sooner()
+
+
+def test_a_deleted_run_takes_its_request_along(asked):
+    store, id, _, _ = asked
+    store.delete(id)
+    assert calibrations.trouble(store, id) is None

@@ -91,7 +91,23 @@ def test_the_quantile_of_one_rating_each_is_that_of_split_conformal_prediction()
     values = np.random.default_rng(0).permutation(np.arange(1.0, 20.0))
     assert held.quantile(values, 0.9) == 18  # ⌈20 · .9⌉
     assert held.quantile(values, 0.95) == 19
-    assert held.quantile(values, 0.99) == 19  # beyond all: the largest
+    with pytest.raises(DataError, match="too few") as found:
+        held.quantile(values, 0.99)  # beyond all
+    assert "these take 99" in str(found.value)
+    assert "at most 0.95" in str(found.value)
+
+
+@pytest.mark.parametrize(
+    ("users", "level", "enough"), [(5, 0.9, False), (8, 0.9, False), (9, 0.9, True)]
+)
+def test_few_users_do_not_promise_more_than_they_tell(users, level, enough):
+    held = HeldOutSet.of(np.arange(users), np.arange(users))
+    values = np.arange(1.0, users + 1)
+    if enough:
+        assert held.quantile(values, level) == users
+    else:
+        with pytest.raises(DataError, match=f"^{users} users .* these take 9"):
+            held.quantile(values, level)
 
 
 def test_in_the_quantile_every_user_weighs_alike():

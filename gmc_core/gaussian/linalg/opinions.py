@@ -24,8 +24,14 @@ _NORM = 1 / math.sqrt(2 * math.pi)
 # From here on Mills' ratio comes from its continued fraction, which 24 terms exhaust.
 _FAR = 5.0
 _TERMS = 24
-# Times that a step is cut back which went beyond where the density rises.
+# Times that a step is cut back which went beyond where the density rises; then it is
+# halved until the density rises to its end.
 _CUTS = 6
+_HALVINGS = 60
+# After the last round a residual this many times the tolerance still counts as found.
+_LOOSE = 1000.0
+# What becomes of a signal's opinions.
+NOT_FINITE, NOT_FOUND = -1, -2
 
 
 @njit(nogil=True, cache=True)
@@ -97,8 +103,36 @@ def _residual(f, a, low, high, sd, r, bent):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
+def _halved(f, a, p_f, p_a, moved, low, high, sd, r, bent):  # type: ignore[no-untyped-def]
+    """Halve a step until the density still rises at its end; the largest |r|.
+
+    As the density is log-concave it is then no lower than at the step's beginning. Where
+    rounding leaves no such step, none is taken.
+    """
+    for _ in range(_HALVINGS):
+        for i in range(len(f)):
+            f[i] -= 0.5 * moved * p_f[i]
+            a[i] -= 0.5 * moved * p_a[i]
+        moved *= 0.5
+        largest = _residual(f, a, low, high, sd, r, bent)
+        ahead = 0.0
+        for i in range(len(f)):
+            ahead += r[i] * p_f[i]
+        if ahead >= 0:
+            return largest
+    for i in range(len(f)):
+        f[i] -= moved * p_f[i]
+        a[i] -= moved * p_a[i]
+    return _residual(f, a, low, high, sd, r, bent)
+
+
+@njit(nogil=True, cache=True)
 def _climb(f, a, low, high, variance, inverse, tolerance, rounds):  # type: ignore[no-untyped-def]
-    """Move f and a of one signal to the fixed point; the rounds it took, -1 if it is none."""
+    """Move f and a of one signal to the fixed point; the rounds it took.
+
+    NOT_FINITE if it is none, NOT_FOUND if it was not reached: after ``rounds`` filling in
+    once more changes an opinion by more than ``_LOOSE`` tolerances.
+    """
     n, sd = len(f), math.sqrt(variance)
     r, bent, before = np.empty(n), np.empty(n), np.zeros(n)
     p_f, p_a = np.zeros(n), np.zeros(n)
@@ -106,7 +140,7 @@ def _climb(f, a, low, high, variance, inverse, tolerance, rounds):  # type: igno
     largest, last = _residual(f, a, low, high, sd, r, bent), 0.0
     for done in range(rounds):
         if not largest < math.inf:
-            return -1
+            return NOT_FINITE
         if variance * largest <= tolerance:
             return done
         for i in range(n):
@@ -133,7 +167,7 @@ def _climb(f, a, low, high, variance, inverse, tolerance, rounds):  # type: igno
             before[i] = r[i]
         last = gain
         step = slope / curvature if curvature > 0 else 1.0
-        moved = 0.0
+        moved = ahead = 0.0
         for _ in range(_CUTS):
             for i in range(n):
                 f[i] += (step - moved) * p_f[i]
@@ -146,7 +180,12 @@ def _climb(f, a, low, high, variance, inverse, tolerance, rounds):  # type: igno
             if ahead >= -0.5 * slope:
                 break
             step = step * slope / (slope - ahead)
-    return rounds
+        if ahead < -0.5 * slope:
+            largest = _halved(f, a, p_f, p_a, moved, low, high, sd, r, bent)
+            last = 0.0  # from there the plain step
+    if not largest < math.inf:
+        return NOT_FINITE
+    return rounds if variance * largest <= _LOOSE * tolerance else NOT_FOUND
 
 
 @njit(nogil=True, cache=True)
@@ -164,7 +203,8 @@ def settle(batch, places, systems, inverses, ends, shift, variance, tolerance, r
 
     Returns
     -------
-    -1, or the position of the first signal whose opinions are not finite.
+    The first signal whose opinions are not there, or -1, and why: 0, NOT_FINITE or
+    NOT_FOUND.
     """
     for k in range(len(batch)):
         signal = batch[k]
@@ -176,8 +216,9 @@ def settle(batch, places, systems, inverses, ends, shift, variance, tolerance, r
             a = systems.weights[start:stop].astype(np.float64)
             f = own - moved - variance * a
             low, high = ends[0][start:stop] - moved, ends[1][start:stop] - moved
-            if _climb(f, a, low, high, variance, inverse, tolerance, rounds) < 0:
-                return signal
+            took = _climb(f, a, low, high, variance, inverse, tolerance, rounds)
+            if took < 0:
+                return signal, took
             for i in range(n):
                 own[i] = f[i] + variance * a[i] + moved[i]
         right, answer = np.empty(n, inverses.dtype), systems.weights[start:stop]
@@ -189,5 +230,5 @@ def settle(batch, places, systems, inverses, ends, shift, variance, tolerance, r
             form += float(right[i]) * float(answer[i])
         systems.forms[signal, 0] = form
         if not math.isfinite(form):
-            return signal
-    return -1
+            return signal, NOT_FINITE
+    return -1, 0

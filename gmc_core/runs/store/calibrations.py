@@ -13,14 +13,14 @@ from pathlib import Path
 
 from gmc_core.runs.store.errors import explained
 from gmc_core.runs.store.places import write_atomically
-from gmc_core.runs.store.store import Store
+from gmc_core.runs.store.reading import Reading
 
 
-def _path(store: Store, id: str) -> Path:
+def _path(store: Reading, id: str) -> Path:
     return store.path / "calibrate" / id
 
 
-def ask(store: Store, id: str) -> None:
+def ask(store: Reading, id: str) -> None:
     """Have the intervals of a run's model calibrated; it needs a worker, like a run.
 
     Raises
@@ -31,18 +31,18 @@ def ask(store: Store, id: str) -> None:
     _write(store, store.run(id).id, "")
 
 
-def give_up(store: Store, id: str, why: str) -> None:
+def give_up(store: Reading, id: str, why: str) -> None:
     """Note why a model's intervals could not be calibrated."""
     _write(store, id, why)
 
 
-def forget(store: Store, id: str) -> None:
+def forget(store: Reading, id: str) -> None:
     """Take a request away: it is done, or its run is gone."""
     with explained(store.path), suppress(FileNotFoundError):
         _path(store, id).unlink()
 
 
-def trouble(store: Store, id: str) -> str | None:
+def trouble(store: Reading, id: str) -> str | None:
     """Why a run's intervals could not be calibrated; "" while it waits, None without a request."""
     try:
         return _path(store, id).read_text(encoding="utf-8")
@@ -50,7 +50,7 @@ def trouble(store: Store, id: str) -> str | None:
         return None
 
 
-def waiting(store: Store) -> list[str]:
+def waiting(store: Reading) -> list[str]:
     """Ids of the runs whose models wait, oldest request first."""
     found = []
     with suppress(OSError):
@@ -62,5 +62,5 @@ def waiting(store: Store) -> list[str]:
     return [name for _, name in sorted(found) if name.isalnum()]
 
 
-def _write(store: Store, id: str, text: str) -> None:
+def _write(store: Reading, id: str, text: str) -> None:
     write_atomically(_path(store, id), lambda file: file.write(text.encode()), durable=False)

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from gmc_core.runs.store import calibrations
 from gmc_core.runs.store.errors import StoreError, explained
 from gmc_core.runs.store.places import disk_bytes
 from gmc_core.runs.store.run import RESUMABLE, Run
@@ -122,6 +123,9 @@ class Store(Submitting):
             with suppress(StoreError):
                 self._remove_leaving()  # of runs that stay
             raise
+        for name in gone:
+            with suppress(StoreError):  # the worker takes it away too
+                calibrations.forget(self, name)
         freed = sum(disk_bytes(self._leaving(name)) for name in gone)
         self._remove_leaving()
         with self._lock, explained(self.path):

@@ -1,13 +1,17 @@
 """The worker's spare time: learning how wide the intervals of a run's model must be.
 
 Only while no run is queued; one that comes in meanwhile goes first, and the work begins
-anew after it. The result goes into the model file, where everything that predicts finds it.
+anew after it. The result goes into the model file, where everything that predicts finds it,
+unless the run has gone on meanwhile and has another model.
 """
 
 from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from gmc_core.base.errors import GmcError
 from gmc_core.fitting.intervals import calibrate_file
@@ -36,11 +40,21 @@ def ask_if_cheap(store: Store, run: Run, seconds: float) -> None:
 
 
 def calibrate_one(store: Store, heart: Heart) -> bool:
-    """Calibrate the model that has waited longest; false if none waits.
+    """Calibrate the model that has waited longest; false if none waits, or none can now.
 
-    Where two workers take the same one, both find the same.
+    Where two workers take the same one, the first that has it keeps it.
     """
-    waiting = calibrations.waiting(store)
+    try:
+        return _calibrate_one(store, heart)
+    except StoreError as error:
+        log.warning("The calibrations wait: %s", error)  # a busy store, say: nobody's fault
+        return False
+
+
+def _calibrate_one(store: Store, heart: Heart) -> bool:
+    running = {row["id"] for row in store.rows("SELECT id FROM runs WHERE state = 'running'")}
+    # What another worker is computing will have another model.
+    waiting = [id for id in calibrations.waiting(store) if id not in running]
     if not waiting:
         return False
     id = waiting[0]
@@ -51,29 +65,50 @@ def calibrate_one(store: Store, heart: Heart) -> bool:
         return True
     log.info("Run %s: calibrating its intervals", id)
     try:
-        calibrate_file(path, team=Team(should_stop=_Sooner(store, heart)))
+        team = Team(should_stop=_Sooner(store, heart, id))
+        model = calibrate_file(path, team=team, replacing=lambda: _at_rest(store, id))
+        if model is None:
+            log.info("Run %s has gone on meanwhile: its calibration waits", id)
+            return True
         with store.writing() as database:
             size = disk_bytes(path.parent)
             database.execute("UPDATE runs SET disk = ? WHERE id = ?", (size, id))
         calibrations.forget(store, id)
     except Cancelled:
         log.info("Run %s: its calibration waits", id)
-    except (GmcError, MemoryError, OSError) as error:
-        log.warning("Run %s is not calibrated: %s", id, error)
-        if path.parent.is_dir():
-            calibrations.give_up(
-                store, id, str(error) or "The memory of this machine is too small."
-            )
-        else:
-            calibrations.forget(store, id)  # deleted meanwhile
+    except StoreError:
+        raise
+    except MemoryError:
+        _give_up(store, id, path, "The memory of this machine is too small.")
+    except (GmcError, OSError) as error:
+        _give_up(store, id, path, str(error))
+    except Exception as error:
+        log.exception("Run %s", id)
+        defect = f"{type(error).__name__}: {error}"
+        _give_up(store, id, path, f"A defect of this program: {defect}. The worker's log has more.")
     return True
+
+
+def _give_up(store: Store, id: str, path: Path, why: str) -> None:
+    log.warning("Run %s is not calibrated: %s", id, why)
+    if path.parent.is_dir():
+        calibrations.give_up(store, id, why)
+    else:
+        calibrations.forget(store, id)  # deleted meanwhile
+
+
+@contextmanager
+def _at_rest(store: Store, id: str) -> Iterator[bool]:
+    """Whether a run is not being computed, and as long as this is held nobody begins to."""
+    with store.writing():
+        yield bool(store.rows("SELECT 1 FROM runs WHERE id = ? AND state != 'running'", id))
 
 
 class _Sooner:
     """Whether something is to be done before a calibration; asked very often."""
 
-    def __init__(self, store: Store, heart: Heart) -> None:
-        self._store, self._heart = store, heart
+    def __init__(self, store: Store, heart: Heart, id: str) -> None:
+        self._store, self._heart, self._id = store, heart, id
         self._asked, self._queued = 0.0, False
 
     def __call__(self) -> bool:
@@ -81,9 +116,13 @@ class _Sooner:
             return True
         if time.monotonic() - self._asked >= _LOOK_SECONDS:
             self._asked = time.monotonic()
-            self._queued = bool(
-                self._store.rows(
-                    "SELECT 1 FROM runs WHERE state = 'queued' AND kind = 'run' LIMIT 1"
+            # Where the store cannot be asked now, the next look tells.
+            with suppress(StoreError):
+                self._queued = bool(
+                    self._store.rows(
+                        "SELECT 1 FROM runs WHERE (state = 'queued' AND kind = 'run') "
+                        "OR (id = ? AND state = 'running') LIMIT 1",
+                        self._id,
+                    )
                 )
-            )
         return self._queued

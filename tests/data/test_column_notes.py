@@ -59,6 +59,12 @@ def test_ratings_that_are_texts_are_shown_by_the_first_one(tmp_path, head, ratin
         assert f"'{rating}'" in str(e.value)
 
 
+def test_a_bad_rating_among_numbers_is_the_one_that_is_named(tmp_path):
+    rows = "".join(f"u{n};x;1 234\n" for n in range(4))
+    with pytest.raises(DataError, match=r"line 6: .*bad"):
+        read(tmp_path, f"user;item;rating\n{rows}u9;x;bad\n")
+
+
 def test_which_of_two_columns_of_one_name_is_taken(tmp_path):
     text = "user,item,item,rating\na,x,p,1\na,y,q,3\n"
     assert "columns 2, 3 are all named 'item'; column 2 is taken" in notes(tmp_path, text)

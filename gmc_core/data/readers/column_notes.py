@@ -11,7 +11,7 @@ import numpy.typing as npt
 from gmc_core.base.errors import DataError
 from gmc_core.data.readers import doubts
 from gmc_core.data.readers.codes import is_code
-from gmc_core.data.readers.numbers import parse_number
+from gmc_core.data.readers.numbers import parse_number, possible_forms
 from gmc_core.data.readers.sniff import NAMES, Layout
 from gmc_core.data.readers.table import Column, Text, line_of_row, read_table
 from gmc_core.data.readers.vocabulary import Encoded, plain_name
@@ -131,7 +131,8 @@ def no_numbers(layout: Layout, rating: int, text: Text, codes: Sequence[str]) ->
         cell = cells[rating].strip() if len(cells) > rating else ""
         if not cell or is_code(cell, codes):
             continue
-        if any(parse_number(cell, *form) is not None for form in ((".", ","), (",", "."))):
+        forms = possible_forms("", True)
+        if any(parse_number(cell, form.decimal, form.thousands) is not None for form in forms):
             return None
         first = row if first is None else first
     if first is None:

@@ -252,7 +252,8 @@ def export_run(args: argparse.Namespace) -> None:
     from gmc_core.runs.store import transfer
 
     with open_store() as store:
-        path = transfer.export(store, store.find(args.id).id, args.file, args.format)
+        id = store.find(args.id).id
+        path = transfer.export(store, id, args.file, args.format, tell=note)
         note(f"written to {path}")
 
 

@@ -18,6 +18,7 @@ import platformdirs
 import pooch  # type: ignore[import-untyped, unused-ignore]
 
 from gmc_core.base.errors import FetchError, brief
+from gmc_core.data.hashes import file_sha256
 
 Progress = Callable[[int, int], None]
 """Called with the bytes done and the bytes in total (0 if the server does not say)."""
@@ -149,16 +150,11 @@ def checksums(path: Path) -> set[str]:
     """ "sha256:…" and "md5:…" of a file."""
     with path.open("rb") as file:
         md5 = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False))
-    return {f"sha256:{_sha256(path)}", f"md5:{md5.hexdigest()}"}
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return {f"sha256:{file_sha256(path)}", f"md5:{md5.hexdigest()}"}
 
 
 def _record(target: Path, record: Path) -> None:
-    digest = _sha256(target)
+    digest = file_sha256(target)
     known = record.read_text(encoding="ascii").split() if record.exists() else []
     if known and known[0] != digest:
         log.warning(
@@ -176,7 +172,7 @@ def _compare(target: Path, record: Path) -> None:
         _record(target, record)
         return
     known = record.read_text(encoding="ascii").split()
-    if not known or known[0] != _sha256(target):
+    if not known or known[0] != file_sha256(target):
         raise FetchError(
             f"{target} has changed since it was downloaded. Delete it and {record.name} beside it "
             "to download it again."

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from gmc_core.base.errors import ConfigError
 
-FILES = ("data", "train", "test", "noise")
+DATA_FILES = ("data", "train", "test")
+FILES = (*DATA_FILES, "noise")
 ROLES = (*FILES, "ratings")
 LEAST_DIGITS = 12
 _CHUNK = 1 << 20

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gmc_core.base.errors import ConfigError
-from gmc_core.data.hashes import check_expected
+from gmc_core.data.hashes import check_expected, file_sha256
 from gmc_core.gaussian.settings import FitSettings, ModelKind
 from gmc_core.protocol.filters import Filter
 
@@ -92,19 +92,28 @@ class ExperimentConfig:
             values["filter"] = Filter(**values["filter"])
         return cls(**values)
 
-    def key(self, data_sha256: str, side_sha256: str = "") -> str:
+    def key(
+        self,
+        data_sha256: str,
+        side_sha256: str = "",
+        *,
+        version: int | None = None,
+        noise_sha256: str | None = None,
+    ) -> str:
         """Hash of all that decides the figures: settings, data and model version.
 
         The name or path of the data does not count, its content does. side_sha256 : of
         what the data hold besides ratings, which counts where the model can read it.
+        version : of the model, the present one by default. noise_sha256 : of a file of noise
+        variances, by default of what is there now.
         """
         content = self.as_dict()
         for name in ("data", "reading", "train_file", "test_file"):
             del content[name]
         content.pop("expected", None)
         content["data_sha256"] = data_sha256
-        content["noise_sha256"] = _file_hash(self.fit.noise)
-        content["model_version"] = MODEL_VERSIONS[self.fit.model]
+        content["noise_sha256"] = noise_sha256 or _file_hash(self.fit.noise)
+        content["model_version"] = version or MODEL_VERSIONS[self.fit.model]
         if side_sha256 and self.fit.model != "paper":
             content["side_sha256"] = side_sha256
         text = json.dumps(content, sort_keys=True)
@@ -115,4 +124,4 @@ def _file_hash(noise: float | str | None) -> str | None:
     if not isinstance(noise, str):
         return None
     path = Path(noise)
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+    return file_sha256(path) if path.is_file() else None

@@ -25,7 +25,7 @@ from gmc_core.fitting.config import PROTOCOLS as PROTOCOLS
 from gmc_core.fitting.config import ExperimentConfig as ExperimentConfig
 from gmc_core.fitting.config import Protocol as Protocol
 from gmc_core.fitting.fit import Fit, IterationRecord
-from gmc_core.fitting.provenance import check_files, check_ratings, file_hashes
+from gmc_core.fitting.provenance import check_files, check_ratings, file_hashes, of_data, with_noise
 from gmc_core.gaussian.linalg.threads import Team
 from gmc_core.protocol.baselines import baselines, pooled_baselines
 from gmc_core.protocol.filters import FilterReport, apply_filter
@@ -38,7 +38,7 @@ class Prepared:
     """Loaded and filtered data of an experiment.
 
     ratings : after the filter. pair : the explicit split of the "pair" protocol.
-    files : role → SHA-256 of each file that was read.
+    files : role → SHA-256 of each file of data that was read.
     reading : options that read the data in the same way whatever would be found in them.
     """
 
@@ -79,7 +79,7 @@ def prepare(
     files = file_hashes(config)
     check_files(config, files)
     if config.protocol == "pair":
-        prepared = _prepare_pair(config, files)
+        prepared = _prepare_pair(config, of_data(files))
     else:
         report, reading = None, dict(config.reading)
         if ratings is None:
@@ -91,7 +91,7 @@ def prepare(
         filtered, filter_report = apply_filter(ratings, config.filter)
         if config.protocol != "none":
             _ = filtered.scale.nmae_divisor  # refuses constant ratings before they are fitted
-        prepared = Prepared(filtered, report, filter_report, files=files, reading=reading)
+        prepared = Prepared(filtered, report, filter_report, files=of_data(files), reading=reading)
     check_ratings(config, prepared.data_sha256)
     return prepared
 
@@ -263,7 +263,7 @@ class Experiment:
             "config": replace(
                 self.config, fit=self.config.fit.resolved(scale, ratings.n_items)
             ).as_dict(),
-            "data": describe(self.prepared),
+            "data": with_noise(self.config, describe(self.prepared)),
             "finished": self.finished,
             "user_groups": list(self.fit.groups.labels) if self.fit else [],
             "repetitions": [repetition.as_dict() for repetition in repetitions],
@@ -287,7 +287,7 @@ def run_experiment(
 
 
 def describe(prepared: Prepared) -> dict[str, Any]:
-    """The ``data`` part of a result."""
+    """The ``data`` part of a result, but for the hash of the noise, which is not of the data."""
     ratings = prepared.ratings
     low_high = ratings.scale.high > ratings.scale.low
     return {

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 from gmc_core.base.errors import ConfigError, DataError
 from gmc_core.data.datasets import DATASETS
 from gmc_core.data.downloads import cache_folder
-from gmc_core.data.hashes import FILES, file_sha256, given_name, option
+from gmc_core.data.hashes import DATA_FILES, FILES, file_sha256, given_name, option
 from gmc_core.fitting.config import ExperimentConfig
 
 
@@ -27,10 +28,12 @@ def paths(config: ExperimentConfig) -> dict[str, Path]:
     return found
 
 
-def file_hashes(config: ExperimentConfig) -> dict[str, str]:
+def file_hashes(config: ExperimentConfig, roles: Collection[str] = FILES) -> dict[str, str]:
     """Role → SHA-256 of the bytes of each file; folders and what cannot be read are left out."""
     found = {}
     for role, path in paths(config).items():
+        if role not in roles:
+            continue
         try:
             place = path.expanduser()
             if place.is_file():
@@ -38,6 +41,40 @@ def file_hashes(config: ExperimentConfig) -> dict[str, str]:
         except (OSError, ValueError, RuntimeError):
             continue  # whoever reads it says why it cannot be read
     return found
+
+
+def of_data(files: object) -> dict[str, str]:
+    """Those of the hashes that are of data: the noise is an experiment's own."""
+    if not isinstance(files, Mapping):
+        return {}
+    return {role: files[role] for role in DATA_FILES if role in files}
+
+
+def with_noise(config: ExperimentConfig, data: Mapping[str, Any]) -> dict[str, Any]:
+    """A description of data, with the hash of this experiment's file of noise variances.
+
+    data : :func:`gmc_core.fitting.experiment.describe`; a hash of noise in it is another's.
+    """
+    noise = file_hashes(config, ("noise",))
+    if "files" not in data and not noise:
+        return dict(data)  # as a version that kept no hashes has written it
+    return {**data, "files": {**of_data(data.get("files")), **noise}}
+
+
+def check_known(config: ExperimentConfig, data_sha256: str, files: object) -> None:
+    """Compare data that were read before with those that the configuration expects.
+
+    files : hashes of the files as they were read, as far as they are known.
+
+    Raises
+    ------
+    GmcError
+        As :func:`check_files` and :func:`check_ratings`.
+    """
+    known = of_data(files)
+    unknown = set(config.expected) - set(known) - {"ratings"}
+    check_files(config, {**file_hashes(config, unknown), **known})
+    check_ratings(config, data_sha256)
 
 
 def check_files(config: ExperimentConfig, found: Mapping[str, str]) -> None:
@@ -83,7 +120,7 @@ def check_ratings(config: ExperimentConfig, sha256: str) -> None:
     wanted = config.expected.get("ratings")
     if wanted is None or _same(sha256, wanted):
         return
-    known = [role for role in FILES[:3] if role in config.expected]
+    known = [role for role in DATA_FILES if role in config.expected]
     why = (
         "The file is the original one, so it is read or filtered in another way: give the "
         "original's reading and filter options, or use the version of this program that made it"

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from making import movielens_folder
 
+from gmc_core.base.errors import ConfigError, DataError
 from gmc_core.cli import arguments, build_parser, main
 from gmc_core.data.hashes import ROLES, file_sha256
 from gmc_core.data.readers import DelimitedOptions
@@ -209,6 +210,74 @@ def test_another_noise_file_is_refused(tmp_path, capsys):
     assert main(words) == 2
     said = capsys.readouterr().err
     assert "noise.csv" in said and "--noise-sha256" in said
+
+
+def odd_config(path: Path, **fit: Any) -> ExperimentConfig:
+    return ExperimentConfig(
+        data=str(path), reading=READING, filter=FEW, fit=replace(FITS["paper"], **fit)
+    )
+
+
+def test_other_data_than_expected_are_refused_where_they_are_known(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("GMC_HOME", str(tmp_path / "home"))
+    store = Store(tmp_path / "home")
+    config = odd_config(odd_file(tmp_path / "r.csv"))
+    run = computed(store, config)
+    for role in ("ratings", "data"):
+        with pytest.raises(DataError, match="0000000000000000"):
+            store.submit_or_find(replace(config, expected={role: "0" * 16}))
+    with pytest.raises(ConfigError, match="--noise-sha256"):
+        store.submit_or_find(replace(config, expected={"noise": "0" * 16}))
+    sweep = SweepConfig(replace(config, expected={"ratings": "0" * 16}), (0.1, 1.0))
+    with pytest.raises(DataError, match="0000000000000000"):
+        submit_sweep(store, sweep)
+    assert len(store.runs()) == 1
+    right = {"ratings": str(run.data_sha256), "data": file_sha256(tmp_path / "r.csv")}
+    assert store.submit_or_find(replace(config, expected=right)) == (store.run(run.id), False)
+    words = [word for word in shlex.split(store.command(run.id))[1:] if "-sha256=" not in word]
+    computed(store, config_of(words))
+    assert main([*words, "--detach", f"--ratings-sha256={'0' * 16}"]) == 2
+    assert "0000000000000000" in capsys.readouterr().err
+
+
+def config_of(words: list[str]) -> ExperimentConfig:
+    return arguments.config_from_arguments(build_parser().parse_args(words))
+
+
+def test_a_run_that_expects_other_data_is_not_the_queued_one(tmp_path):
+    store = Store(tmp_path / "home")
+    config = odd_config(odd_file(tmp_path / "r.csv"))
+    first = store.submit(config)
+    other = store.submit(replace(config, expected={"ratings": "0" * 16}))
+    third = store.submit(replace(config, expected={"data": "0" * 16}, seed=1))
+    work(store, idle_seconds=0, polite=False)
+    assert [store.run(run.id).state for run in (first, other, third)] == [
+        "finished", "failed", "failed",
+    ]  # fmt: skip
+    assert "other ratings" in store.run(other.id).message
+    assert "another file" in store.run(third.id).message
+
+
+def test_the_noise_of_one_run_is_not_anothers(tmp_path, capsys):
+    store = Store(tmp_path / "home")
+    file = odd_file(tmp_path / "r.csv")
+    hashed = {}
+    for name, value in (("one.npy", 0.5), ("two.npy", 0.7), ("three.npy", 0.9)):
+        np.save(tmp_path / name, value * np.eye(15))
+        hashed[name] = f"--noise-sha256={file_sha256(tmp_path / name)}"
+    configs = {name: odd_config(file, noise=str(tmp_path / name)) for name in hashed}
+    runs = {name: store.submit(configs[name]) for name in ("one.npy", "two.npy")}
+    work(store, idle_seconds=0, polite=False)  # both, with the same data in memory
+    runs["three.npy"] = store.submit(configs["three.npy"])  # of data that the store has seen
+    for name, run in runs.items():
+        assert hashed[name] in store.command(run.id).split()
+    plain = computed(store, odd_config(file, noise=0.0))
+    line = store.command(plain.id)
+    assert "--noise=0" in line.split() and "--noise-sha256" not in line
+    assert main(shlex.split(line)[1:]) == 0
+    # Nor of a run of an older version, in whose data it was kept.
+    old = {**(plain.data or {}), "files": {**(plain.data or {})["files"], "noise": "3" * 64}}
+    assert "--noise-sha256" not in command(replace(plain, data=old))
 
 
 def test_the_sweeps_command_knows_the_data_of_its_fits(tmp_path):

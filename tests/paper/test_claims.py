@@ -210,6 +210,18 @@ def test_full_rank_counts_the_fits_that_broke_down():
     failing = replace(broken, run="runcolumns")
     got = verdict("full-rank", results({"columns": failing}))
     assert (got.verdict, got.value) == (FAILS, 1)
+    assert "(columns: a covariance became singular in iteration 4)" in got.sentence
+    # One that ended in another way is not resumed either, so it counts as well.
+    for kind, words in (
+        ("not-finite", "a number was no longer finite"),
+        ("numerical", "the computation broke down"),
+    ):
+        got = verdict("full-rank", results({"columns": replace(failing, error_kind=kind)}))
+        assert (got.verdict, got.value) == (FAILS, 1)
+        assert f"1 of {int(got.lines[1].value)} fits" in got.sentence
+        assert f"(columns: {words} in iteration 4)" in got.sentence
+        got = verdict("full-rank", results({"singular": replace(broken, error_kind=kind)}))
+        assert f"With ε = 0 {words} in iteration 4, so it is needed here" in got.sentence
     waiting = results({"paper": Measured("runpaper", "running")})
     assert verdict("full-rank", waiting).verdict == NONE
     assert "not been tried" in verdict("full-rank", results({"singular": None})).sentence

@@ -12,7 +12,7 @@ import pytest
 from made_claims import comparison
 from stored_runs import SMALL, use_folders
 
-from gmc_core.base.errors import ConfigError
+from gmc_core.base.errors import BREAKDOWNS, ConfigError
 from gmc_core.cli import main
 from gmc_core.fitting.experiment import ExperimentConfig, prepare
 from gmc_core.gaussian.settings import FitSettings
@@ -107,6 +107,15 @@ def test_what_was_stopped_goes_on_but_a_breakdown_is_a_result(store, subject):
     assert [runs[name].state for name in names] == ["queued", "failed", "queued"]
     broken = look(store, subject).measured[names[1]]
     assert broken.broke_down and not broken.finished
+
+
+@pytest.mark.parametrize("kind", sorted(BREAKDOWNS))
+def test_a_fit_that_is_not_repeated_is_counted(store, subject, kind):
+    runs = submit(store, subject)
+    ended = end_one(store, "failed", "It went awry.", kind)
+    name = next(name for name, run in runs.items() if run.id == ended)
+    assert name not in progress(store, subject).missing
+    assert look(store, subject).measured[name].broke_down
 
 
 def test_progress_counts_runs_and_the_comparison(store, subject):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from store_workers import figures, small
 
+from gmc_core.fitting.estimates import Estimate
 from gmc_core.fitting.experiment import ExperimentConfig
 from gmc_core.paper.claims.check import runs_of
 from gmc_core.runs.store import Run, Store
@@ -221,6 +223,36 @@ def test_an_archive_without_a_key_does_not_answer(exported: Path, again: Store) 
         told["run"]["key"] = None
 
     assert not import_run(again, edited(exported, edit)).answers
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [{"iterations": "ab"}, {"iterations": [1, "x", 1]}, {"iterations": [1.0, math.nan, 1.0]},
+     {"saving": None}, {"preparing": math.inf}, {"repetitions": 10**400}],
+)  # fmt: skip
+def test_what_a_file_says_of_time_breaks_no_page(
+    exported: Path, again: Store, run: Run, junk: dict[str, Any]
+) -> None:
+    assert run.cost is not None
+    estimate = {**run.cost["estimate"], **junk}
+    with pytest.raises(ValueError, match="no number|no length|no estimate"):
+        Estimate.from_dict(estimate)
+
+    def edit(told: dict[str, Any]) -> None:
+        told["run"]["state"] = "interrupted"
+        told["repetitions"] = []
+        told["run"]["cost"]["estimate"] = estimate
+
+    taken = import_run(again, edited(exported, edit))
+    again.resume(taken.id)
+    assert "estimate" not in (again.run(taken.id).cost or {})
+    # Of one that an older version has taken in, as well.
+    with again.writing() as database:
+        cost = json.dumps({**(taken.cost or {}), "estimate": estimate})
+        database.execute("UPDATE runs SET cost = ? WHERE id = ?", (cost, taken.id))
+    behind = again.submit(small(epsilon=9.0))
+    assert again.remaining_seconds(taken.id) == pytest.approx(6 * run.cost["seconds"])
+    assert again.waiting(behind.id).seconds == again.remaining_seconds(taken.id)
 
 
 def test_an_unfinished_run_of_other_settings_begins_anew(

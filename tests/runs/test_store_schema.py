@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import subprocess
@@ -9,10 +10,14 @@ import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 from store_workers import ROOT, small
 
+from gmc_core.data.hashes import file_sha256
+from gmc_core.fitting.experiment import MODEL_VERSIONS, describe, prepare
 from gmc_core.runs.store import Store, StoreError, schema
+from gmc_core.runs.store.submitting import key_of
 
 
 def test_a_new_store_has_the_newest_schema(tmp_path: Path) -> None:
@@ -38,6 +43,43 @@ def test_every_older_schema_migrates_with_its_runs(tmp_path: Path) -> None:
         store = Store(folder)
         assert store.rows("PRAGMA user_version")[0][0] == schema.SCHEMA_VERSION
         assert store.run("abc").state == "finished"
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_copied_key_of_an_older_store_answers_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    """Runs that such a store has computed go on answering, with keys of old models too."""
+    np.save(tmp_path / "noise.npy", np.eye(30))
+    noisy = small(noise=str(tmp_path / "noise.npy"))
+    configs = {"own": small(), "edited": small(epsilon=0.9), "old": small(epsilon=0.8),
+               "noisy": noisy}  # fmt: skip
+    data = describe(prepare(small()))
+    asked = small(epsilon=0.7)
+    keys = {name: key_of(config, data) for name, config in configs.items()}
+    keys["edited"] = key_of(asked, data)  # the file's settings were changed, its key copied
+    with monkeypatch.context() as patch:
+        patch.setitem(MODEL_VERSIONS, "paper", 2)
+        keys["old"] = key_of(configs["old"], data)
+    told = {**data, "files": {"noise": file_sha256(tmp_path / "noise.npy")}}
+    (tmp_path / "noise.npy").unlink()
+    old = sqlite3.connect(tmp_path / "runs.db")
+    for script in schema.MIGRATIONS[:version]:
+        old.executescript(script)
+    old.execute(f"PRAGMA user_version = {version}")
+    for name, config in configs.items():
+        old.execute(
+            "INSERT INTO runs (id, kind, state, config, request, key, data, created, version) "
+            "VALUES (?, 'run', 'finished', ?, '', ?, ?, 0, '0')",
+            (name, json.dumps(config.as_dict()), keys[name], json.dumps(told)),
+        )
+    old.commit()
+    old.close()
+    store = Store(tmp_path)
+    found = {run.id: run.answers for run in store.runs()}
+    assert found == {"own": True, "edited": False, "old": True, "noisy": True}
+    assert store.submit_or_find(small(), data=data)[0].id == "own"
+    assert store.submit_or_find(asked, data=data)[1]
 
 
 def test_a_further_migration_runs_once_and_keeps_the_runs(

@@ -5,15 +5,20 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
 import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
 import zipfile
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from store_workers import figures, small
+from store_workers import ROOT, figures, small
 
 from gmc_core.cli import build_parser
 from gmc_core.cli.arguments import config_from_arguments
@@ -56,10 +61,13 @@ def test_zip_round_trip(store: Store, run: Run, tmp_path: Path) -> None:
     taken = import_run(other, tmp_path / "run.zip")
     assert taken.id != run.id
     assert figures(other, taken.id) == figures(store, run.id)
-    same = ("id", "disk_bytes", "answers")
+    same = ("id", "disk_bytes", "answers", "cost")
     assert {k: v for k, v in taken.as_dict().items() if k not in same} == {
         k: v for k, v in run.as_dict().items() if k not in same
     }
+    # An estimate is of the machine that it was made on.
+    assert taken.cost == {k: v for k, v in (run.cost or {}).items() if k != "estimate"}
+    assert "estimate" in (run.cost or {})
     assert taken.disk_bytes == run.disk_bytes
     assert other.pictures(taken.id) == store.pictures(run.id)
     assert np.array_equal(other.model(taken.id).gaussian.mean, store.model(run.id).gaussian.mean)
@@ -100,6 +108,53 @@ def test_where_nothing_can_be_written_the_export_says_so(
     (tmp_path / "r.html").mkdir()
     with pytest.raises(StoreError, match="r.html cannot be written; give the name of a file"):
         export(store, run.id, tmp_path / "r.html")
+
+
+def test_an_export_goes_to_devices_and_says_why_it_cannot(store: Store, run: Run) -> None:
+    code = (
+        "import os, sys\n"
+        "from gmc_core.cli import main\n"
+        "def export(target):\n"
+        "    return main(['runs', 'export', sys.argv[1], target, '--format', 'json'])\n"
+        "export(sys.argv[2] + '/first.json')\n"  # loads all that others may not
+        "for folder, _, names in os.walk(sys.argv[2]):\n"
+        "    for path in (folder, *(os.path.join(folder, name) for name in names)):\n"
+        "        os.chmod(path, 0o777)\n"
+        "if os.getuid() == 0: os.setuid(65534)\n"
+        "done = [export(target) for target in ('/dev/stdout', '/dev/null', '/proc/x.json')]\n"
+        "print(done, file=sys.stderr)\n"
+    )
+    # Not pytest's folder, which other users cannot even enter.
+    with tempfile.TemporaryDirectory() as home:
+        shutil.copytree(store.path, home, dirs_exist_ok=True)
+        done = subprocess.run(
+            [sys.executable, "-c", code, run.id, home], capture_output=True, text=True, cwd=ROOT,
+            env={**os.environ, "GMC_HOME": home},
+        )  # fmt: skip
+    assert "[0, 0, 2]" in done.stderr, done.stderr
+    assert json.loads(done.stdout)["run"]["id"] == run.id
+    assert "/proc/x.json cannot be written; give the name of a file" in done.stderr
+
+
+def test_a_store_that_cannot_be_written_exports_without_a_seal(
+    run: Run, store: Store, tmp_path: Path
+) -> None:
+    other = Store(tmp_path / "other")
+    taken = import_run(other, export(store, run.id, tmp_path / "run.zip"))
+    said: list[str] = []
+    for path in (tmp_path / "a.zip", tmp_path / "a.json"):
+        other.rows("PRAGMA query_only = ON")
+        export(other, taken.id, path, tell=said.append)
+        other.rows("PRAGMA query_only = OFF")
+        assert not import_run(other, path).answers
+    assert len(said) == 2
+    assert all("Exported without a seal" in words for words in said)
+    # A secret that is there is only read.
+    assert json.loads(export(other, taken.id, tmp_path / "b.json").read_text())["seal"]
+    other.rows("PRAGMA query_only = ON")
+    sealed = export(other, taken.id, tmp_path / "c.json", tell=said.append)
+    assert json.loads(sealed.read_text())["seal"]
+    assert len(said) == 2
 
 
 def test_an_exported_file_has_the_usual_rights(store: Store, run: Run, tmp_path: Path) -> None:

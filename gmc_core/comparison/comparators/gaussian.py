@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from gmc_core.data.hashes import file_sha256
 from gmc_core.fitting.experiment import MODEL_VERSIONS
 from gmc_core.fitting.fit import fit
 from gmc_core.gaussian.linalg.threads import Team
@@ -39,7 +39,7 @@ class GaussianMethod:
         content = {"settings": self.settings.as_dict(), "version": version}
         noise = self.settings.noise
         if isinstance(noise, str) and Path(noise).is_file():
-            content["noise"] = hashlib.sha256(Path(noise).read_bytes()).hexdigest()
+            content["noise"] = file_sha256(Path(noise))
         return json.dumps(content, sort_keys=True)
 
     def predict(self, split: Split, team: Team) -> npt.NDArray[np.float64]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gmc_core.paper.claims.results import NotMeasured, Results
+from gmc_core.base.errors import NotFiniteError, NotPositiveDefiniteError
+from gmc_core.paper.claims.results import Measured, NotMeasured, Results
 from gmc_core.paper.claims.verdict import Line, Verdict, Word, at_most
 from gmc_core.protocol.metrics import mean_with_interval
 
@@ -73,8 +74,9 @@ def full_rank(results: Results) -> Verdict:
     broken = [name for name, found in with_epsilon.items() if found.broke_down]
     contrast = _without_epsilon(results)
     word: Word = "does not hold" if broken else "holds"
+    how = "; ".join(f"{name}: {_how(with_epsilon[name])}" for name in broken)
     text = (
-        f"{len(broken)} of {total} fits with ε > 0 broke down ({', '.join(broken)})"
+        f"{len(broken)} of {total} fits with ε > 0 broke down ({how})"
         if broken
         else f"All {total} fits with ε > 0 kept every covariance positive definite"
     )
@@ -89,14 +91,23 @@ def full_rank(results: Results) -> Verdict:
     )  # fmt: skip
 
 
+def _how(found: Measured) -> str:
+    """In which way a fit broke down, and when."""
+    at = found.error_iteration
+    where = "" if at is None else f" in iteration {at}"
+    words = {
+        NotPositiveDefiniteError.kind: "a covariance became singular",
+        NotFiniteError.kind: "a number was no longer finite",
+    }
+    return words.get(found.error_kind or "", "the computation broke down") + where
+
+
 def _without_epsilon(results: Results) -> str:
     found = results.measured.get("singular")
     if found is None or found.state in ("queued", "running"):
         return "Without ε has not been tried yet."
     if found.broke_down:
-        at = found.error_iteration
-        where = "" if at is None else f" in iteration {at}"
-        return f"With ε = 0 a covariance became singular{where}, so it is needed here."
+        return f"With ε = 0 {_how(found)}, so it is needed here."
     if found.finished:
         return "With ε = 0 none became singular either within so many iterations."
     return f"Without ε: the run is {found.state}. {found.message}".strip()

@@ -232,8 +232,8 @@ CLAIMS: tuple[Claim, ...] = (
         "The regularization guarantees a covariance of full rank, so that the E-step is always "
         "well defined.",
         "2.2.2",
-        "Fits with ε > 0, here in float32, that broke down for want of positive definiteness; "
-        "holds if none did; a fit with ε = 0 shows what it is there for.",
+        "Fits with ε > 0, here in float32, that broke down, in whatever way; holds if "
+        "none did; a fit with ε = 0 shows what it is there for.",
         algorithm.full_rank,
         _all_with_singular,
     ),

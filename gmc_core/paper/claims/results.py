@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from gmc_core.base.errors import NotPositiveDefiniteError
 from gmc_core.comparison.compare import Comparison
 from gmc_core.fitting.fit import IterationRecord
 from gmc_core.paper.claims.subject import Subject
 from gmc_core.protocol.metrics import PairedDifference, normalized_errors, paired_difference
 from gmc_core.runs.store import HeldOut
+from gmc_core.runs.store.run import broke_down
 
 
 class NotMeasured(Exception):
@@ -44,8 +44,8 @@ class Measured:
 
     @property
     def broke_down(self) -> bool:
-        """Whether a covariance lost its positive definiteness."""
-        return self.state == "failed" and self.error_kind == NotPositiveDefiniteError.kind
+        """Whether the numbers ended it, in whatever way: a result, see :attr:`Run.broke_down`."""
+        return broke_down(self.state, self.error_kind)
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,7 @@ from gmc_core.data.readers import DelimitedOptions
 from gmc_core.fitting.experiment import ExperimentConfig, split_reading
 from gmc_core.fitting.fit import IterationRecord
 from gmc_core.runs.store import artifacts
+from gmc_core.runs.store.waiting import COST_KEY
 
 # Arrays that were compressed: as for archives of ratings.
 MAX_RATIO, RATIO_APPLIES_FROM_BYTES = 200, 100_000_000
@@ -74,6 +75,12 @@ def checked_numbers(value: Any, *needed: str) -> dict[str, Any] | None:
         assert found is not None
         _number(found[name])
     return found
+
+
+def checked_cost(value: Any) -> dict[str, Any] | None:
+    """The work; without the estimate, which is another machine's."""
+    found = checked_numbers(value, "seconds")
+    return found and {name: part for name, part in found.items() if name != COST_KEY}
 
 
 def json_or_none(value: Any) -> str | None:

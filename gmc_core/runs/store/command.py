@@ -12,9 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from gmc_core.data.datasets import DATASETS
-from gmc_core.data.hashes import FILES, ROLES, given_name, is_hash, option
+from gmc_core.data.hashes import ROLES, given_name, is_hash, option
 from gmc_core.data.ratings import RatingScale
 from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.provenance import paths
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol.filters import Filter
 from gmc_core.protocol.splits import default_counts
@@ -96,7 +97,7 @@ def _hashes(config: ExperimentConfig, data: Mapping[str, Any]) -> dict[str, str]
     files = data.get("files")
     found = {
         role: files[role]
-        for role in FILES
+        for role in paths(config)  # an older version has put one run's noise on another's data
         if isinstance(files, Mapping) and is_hash(files.get(role))
     }
     if is_hash(data.get("sha256")):
@@ -209,6 +210,8 @@ def _reading(reading: dict[str, Any]) -> list[str]:
         for role in _COLUMNS
         if reading.get(role) is not None
     ]
+    for code in _codes(reading.get("not_rated")):
+        given.append(f"--not-rated={code}")
     if columns:
         given.append(f"--columns={','.join(columns)}")
     if reading.get("low") is not None and reading.get("high") is not None:
@@ -218,6 +221,13 @@ def _reading(reading: dict[str, Any]) -> list[str]:
         given.append(f"--scale={_joined(scale)}")
     given += [f"--not-rated={_number(code)}" for code in reading.get("not_rated") or ()]
     return given
+
+
+def _codes(values: Any) -> list[str]:
+    """The values that mean "not rated"; those of an imported run only if they have sense."""
+    if not isinstance(values, (list, tuple)):
+        return []
+    return [_number(value) for value in values if isinstance(value, (str, int, float))]
 
 
 def _joined(values: list[Any]) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from gmc_core.base.table_files import safe_text
-from gmc_core.data.hashes import FILES, given_name, is_hash
+from gmc_core.data.hashes import file_sha256, given_name, is_hash
 from gmc_core.runs.store.run import Run
 from gmc_core.runs.store.store import Store
 
@@ -85,11 +84,11 @@ def _noise_file(store: Store, run: Run) -> tuple[str, bytes] | None:
     if not isinstance(run.config.fit.noise, str):
         return None
     kept = _data(store, run).get("files")
-    wanted = kept.get(FILES[-1]) if isinstance(kept, dict) else None
+    wanted = kept.get("noise") if isinstance(kept, dict) else None
+    path = Path(run.config.fit.noise)
     with suppress(OSError):
-        content = Path(run.config.fit.noise).read_bytes()
-        if wanted == hashlib.sha256(content).hexdigest():
-            return Path(run.config.fit.noise).name, content
+        if wanted == file_sha256(path):
+            return path.name, path.read_bytes()
     return None
 
 

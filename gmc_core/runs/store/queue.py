@@ -18,6 +18,7 @@ from typing import Any
 
 from gmc_core.base.version import package_version
 from gmc_core.fitting.fit import IterationRecord
+from gmc_core.fitting.provenance import with_noise
 from gmc_core.runs.store.errors import explained
 from gmc_core.runs.store.identity import host, machine, process_mark
 from gmc_core.runs.store.places import disk_bytes
@@ -130,7 +131,11 @@ class Claim:
         database.execute(f"UPDATE runs SET {columns} WHERE id = ?", (*values.values(), self.run.id))
 
     def describe(self, data: dict[str, Any]) -> str:
-        """Note what the data turned out to be; returns the run's key."""
+        """Note what the data turned out to be; returns the run's key.
+
+        data : of :func:`gmc_core.fitting.experiment.describe`; the noise is this run's own.
+        """
+        data = with_noise(self.run.config, data)
         key = key_of(self.run.config, data)
         assert key is not None
         with self._mine() as database:

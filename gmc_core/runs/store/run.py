@@ -117,7 +117,7 @@ class Run:
     @property
     def broke_down(self) -> bool:
         """Whether the numbers ended it: resumed, it would end in the same way."""
-        return self.state == "failed" and self.error_kind in BREAKDOWNS
+        return broke_down(self.state, self.error_kind)
 
     @property
     def error(self) -> str:
@@ -163,6 +163,11 @@ class Run:
         """For JSON."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {**values, "config": self.config.as_dict(), "seeds": list(self.seeds)}
+
+
+def broke_down(state: str, error_kind: str | None) -> bool:
+    """Whether the numbers ended a run; whoever counts breakdowns or resumes runs asks here."""
+    return state == "failed" and error_kind in BREAKDOWNS
 
 
 def run_of(row: sqlite3.Row, children: dict[str, int], disk: int) -> Run:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from gmc_core.runs.store.errors import StoreError, explain, is_damaged
+from gmc_core.runs.store.keys import doubt_copied_keys
 
 BUSY_SECONDS = 30.0
 
@@ -97,7 +99,12 @@ MIGRATIONS: tuple[str, ...] = (
             THEN CAST(substr(message, 11) AS INTEGER) END
         WHERE state = 'failed' AND instr(message, 'positive definite') > 0
     """,
+    # Versions before the column ``answers`` copied the key of an imported run; see the step.
+    "",
 )
+
+# What a script cannot say, by the version that it leads to; in the script's transaction.
+STEPS: dict[int, Callable[[sqlite3.Connection], None]] = {3: doubt_copied_keys}
 
 SCHEMA_VERSION = len(MIGRATIONS)
 
@@ -193,6 +200,8 @@ def _migrate(connection: sqlite3.Connection) -> None:
             if version < SCHEMA_VERSION:
                 for statement in MIGRATIONS[version].split(";"):
                     connection.execute(statement)
+                if version + 1 in STEPS:
+                    STEPS[version + 1](connection)
                 connection.execute(f"PRAGMA user_version = {version + 1}")
             connection.execute("COMMIT")
         except BaseException:

@@ -27,12 +27,22 @@ NOT_OURS = (
     "Imported, and not known to be this store's own run, unchanged: it can be looked at, but a "
     "new start with its settings computes them anew."
 )
+UNSEALED = (
+    "Exported without a seal: imported again, also into this store, the run can be looked at, but "
+    "a new start with its settings computes them anew."
+)
 _BLOCK_BYTES = 1 << 20
 _SAME_SCORE = 1e-6
 
 
 def seal(store: Store, content: dict[str, Any], files: dict[str, str]) -> dict[str, Any]:
-    """What goes into ``content["seal"]``. files : name in the archive → SHA-256."""
+    """What goes into ``content["seal"]``. files : name in the archive → SHA-256.
+
+    Raises
+    ------
+    StoreError
+        If this is the first seal and its secret cannot be kept.
+    """
     return {"files": files, "mac": _mac(_secret(store), content, files)}
 
 
@@ -44,8 +54,11 @@ def is_ours(store: Store, content: dict[str, Any], files: dict[str, str] | None)
     found = content.get("seal")
     if not isinstance(found, dict) or files is None or found.get("files") != files:
         return False
+    secret = _kept_secret(store)
+    if secret is None:
+        return False  # which has never exported anything
     plain = {name: value for name, value in content.items() if name != "seal"}
-    return hmac.compare_digest(str(found.get("mac")), _mac(_secret(store), plain, files))
+    return hmac.compare_digest(str(found.get("mac")), _mac(secret, plain, files))
 
 
 def _mac(secret: bytes, content: dict[str, Any], files: dict[str, str]) -> str:
@@ -56,13 +69,22 @@ def _mac(secret: bytes, content: dict[str, Any], files: dict[str, str]) -> str:
 
 def _secret(store: Store) -> bytes:
     """The store's own, made when it is first needed."""
+    found = _kept_secret(store)  # read first: a full disk or a read-only one allows no more
+    if found is not None:
+        return found
     with store.writing() as database:
         database.execute(
             "INSERT OR IGNORE INTO settings (name, value) VALUES ('seal', ?)",
             (secrets.token_hex(32),),
         )
-        rows = store.rows("SELECT value FROM settings WHERE name = 'seal'")
-    return bytes.fromhex(rows[0]["value"])
+    found = _kept_secret(store)
+    assert found is not None
+    return found
+
+
+def _kept_secret(store: Store) -> bytes | None:
+    rows = store.rows("SELECT value FROM settings WHERE name = 'seal'")
+    return bytes.fromhex(rows[0]["value"]) if rows else None
 
 
 def copied(source: IO[bytes], target: IO[bytes] | None) -> str:

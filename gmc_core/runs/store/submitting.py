@@ -13,9 +13,9 @@ from typing import Any
 
 from gmc_core.base.version import package_version
 from gmc_core.data.datasets import DATASETS
-from gmc_core.data.ratings import RatingScale
 from gmc_core.fitting.experiment import ExperimentConfig
-from gmc_core.protocol.splits import default_counts
+from gmc_core.fitting.provenance import check_known, of_data, with_noise
+from gmc_core.runs.store.keys import key_of as key_of
 from gmc_core.runs.store.reading import Reading
 from gmc_core.runs.store.run import Run
 
@@ -77,6 +77,12 @@ class Submitting(Reading):
         cost : :func:`gmc_core.runs.store.waiting.cost_with_estimate`, where the caller knows it;
             those who wait behind this run are told from it how long.
 
+        Raises
+        ------
+        GmcError
+            If the data are known, and are not those that ``config.expected`` names; of others
+            the worker finds that out.
+
         Notes
         -----
         Nothing computes until there is a worker: see :func:`gmc_core.runs.worker.ensure_worker`.
@@ -84,12 +90,14 @@ class Submitting(Reading):
         config = anywhere(config)
         source = source_of(config)
         request = request_of(config)
+        given, data = data, data or self._known(source)
+        if data is not None:
+            if parent is None:  # a sweep's are checked once
+                check_known(config, data["sha256"], data.get("files"))
+            data = with_noise(config, data)
         with self.writing() as database:
-            if data is not None:
-                self.remember_data(source, data)
-            else:
-                known = self.rows("SELECT data FROM sources WHERE source = ?", source)
-                data = json.loads(known[0]["data"]) if known else None
+            if given is not None:
+                self.remember_data(source, given)
             key = key_of(config, data)
             if parent is None and not again:
                 same = self._same(request, key, keep_model)
@@ -124,6 +132,9 @@ class Submitting(Reading):
         See :func:`gmc_core.runs.sweeps.submit_or_find_sweep`.
         """
         base = anywhere(base)
+        known = self._known(source_of(base))
+        if known is not None:
+            check_known(base, known["sha256"], known.get("files"))
         request = _hash(
             {"sweep": sweep, "base": base.as_dict(), "source": source_of(base), "keep": keep_models}
         )
@@ -156,12 +167,22 @@ class Submitting(Reading):
         return found[0]["id"] if found else None
 
     def remember_data(self, source: str, data: dict[str, Any]) -> None:
-        """Note the hash and description of the data that ``source`` stands for."""
+        """Note the hash and description of the data that ``source`` stands for.
+
+        Without the hash of noise: the source does not say which noise.
+        """
+        if "files" in data:
+            data = {**data, "files": of_data(data["files"])}
         with self.writing() as database:
             database.execute(
                 "INSERT OR REPLACE INTO sources (source, data) VALUES (?, ?)",
                 (source, json.dumps(data)),
             )
+
+    def _known(self, source: str) -> dict[str, Any] | None:
+        """What is remembered of the data of ``source``."""
+        rows = self.rows("SELECT data FROM sources WHERE source = ?", source)
+        return json.loads(rows[0]["data"]) if rows else None
 
 
 def anywhere(config: ExperimentConfig) -> ExperimentConfig:
@@ -187,8 +208,10 @@ def absolute(name: str | None) -> str | None:
 
 
 def request_of(config: ExperimentConfig) -> str:
-    """Hash of what was asked for, before anyone has seen the data."""
-    config = replace(config, expected={})
+    """Hash of what was asked for, before anyone has seen the data.
+
+    With the hashes that are expected: a run that expects others, or none, may end otherwise.
+    """
     return _hash({"config": config.as_dict(), "source": source_of(config)})
 
 
@@ -215,24 +238,6 @@ def _stamps(name: str) -> list[tuple[str, int, int]]:
         return [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
     except OSError:
         return []  # a named data set, or a file that the worker will miss
-
-
-def key_of(config: ExperimentConfig, data: dict[str, Any] | None) -> str | None:
-    """The run's key with the scale's defaults filled in, None for unknown data."""
-    if data is None or ("side_sha256" not in data and config.fit.model != "paper"):
-        return None
-    fit = config.fit.resolved(RatingScale(*data["scale"]), data.get("items"))
-    config = replace(config, fit=fit, **_usual_counts(config, data))
-    return config.key(data["sha256"], data.get("side_sha256", ""))
-
-
-def _usual_counts(config: ExperimentConfig, data: dict[str, Any]) -> dict[str, Any]:
-    """None for numbers of users that are written out and equal to what None stands for."""
-    if not isinstance(data.get("users_to_draw"), int):
-        return {}
-    weak, strong = default_counts(data["users_to_draw"])
-    usual = {"weak_users": weak, "strong_users": strong}
-    return {name: None for name, count in usual.items() if getattr(config, name) == count}
 
 
 def _hash(values: dict[str, Any]) -> str:

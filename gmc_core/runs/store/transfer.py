@@ -21,6 +21,7 @@ stand for is decided here:
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import secrets
@@ -29,15 +30,17 @@ import struct
 import time
 import zipfile
 import zlib
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
 from gmc_core.base.errors import GmcError, brief
-from gmc_core.base.files import without_nan
+from gmc_core.base.files import try_target, without_nan
 from gmc_core.runs.store import artifacts
 from gmc_core.runs.store.checked import (
     check_arrays,
     checked_config,
+    checked_cost,
     checked_count,
     checked_data,
     checked_dictionary,
@@ -54,7 +57,7 @@ from gmc_core.runs.store.errors import StoreError, explained
 from gmc_core.runs.store.export_parts import csv_of, repeating_files
 from gmc_core.runs.store.places import disk_bytes, write_atomically
 from gmc_core.runs.store.run import RESUMABLE, STATES, Run
-from gmc_core.runs.store.seal import copied, doubt, hashes, is_ours, seal
+from gmc_core.runs.store.seal import UNSEALED, copied, doubt, hashes, is_ours, seal
 from gmc_core.runs.store.store import Store
 from gmc_core.runs.store.submitting import key_of, request_of
 
@@ -65,11 +68,22 @@ LEVELS = ("info", "warning", "error")
 _KEPT = re.compile(r"model\.npz|state\.npz|picture-\d{1,9}-\d{1,9}\.npz|held-out-\d{1,9}\.npz")
 _GOES_ON = re.compile(r"state\.npz|held-out-\d+\.npz")
 
+log = logging.getLogger(__name__)
 
-def export(store: Store, id: str, path: str | os.PathLike[str], format: str | None = None) -> Path:
+
+def export(
+    store: Store,
+    id: str,
+    path: str | os.PathLike[str],
+    format: str | None = None,
+    *,
+    tell: Callable[[str], object] = log.warning,
+) -> Path:
     """Write a run to a file; returns its path.
 
+    path : also a device, a pipe or an open descriptor; a missing folder is made.
     format : one of ``FORMATS``; default from the file's name (".npz" is the model).
+    tell : is called with a sentence if the export could not be sealed.
 
     Raises
     ------
@@ -79,14 +93,11 @@ def export(store: Store, id: str, path: str | os.PathLike[str], format: str | No
     path = Path(path)
     format = format or {".npz": "model"}.get(path.suffix, path.suffix.lstrip("."))
     run = store.run(id)
-    folder = path.absolute().parent
-    if path.is_dir() or (folder.exists() and not os.access(folder, os.W_OK)):
-        raise StoreError(
-            f"{path} cannot be written; give the name of a file in a folder that you can write to."
-        )
+    _try_target(path)
     if format == "json":
         plain = without_nan(content_of(store, run))
-        content = json.dumps({**plain, "seal": seal(store, plain, {})}, indent=1).encode()
+        sealed = {**plain, "seal": _sealed(store, plain, {}, tell)}
+        content = json.dumps(sealed, indent=1).encode()
     elif format == "csv":
         content = csv_of(store, run).encode()
     elif format == "html":
@@ -101,7 +112,7 @@ def export(store: Store, id: str, path: str | os.PathLike[str], format: str | No
             write_atomically(path, lambda file: shutil.copyfileobj(kept, file))
         return path
     elif format == "zip":
-        write_atomically(path, lambda file: _write_zip(store, run, file))
+        write_atomically(path, lambda file: _write_zip(store, run, file, tell))
         return path
     else:
         raise StoreError(f"A run is exported as {', '.join(FORMATS)}, not {format!r}.")
@@ -134,7 +145,31 @@ def content_of(store: Store, run: Run) -> dict[str, Any]:
     }
 
 
-def _write_zip(store: Store, run: Run, file: BinaryIO) -> None:
+def _try_target(path: Path) -> None:
+    """Refuse, before any work, what cannot be written."""
+    if not path.absolute().parent.exists():
+        return  # it will be made
+    try:
+        try_target(path)
+    except OSError as error:
+        raise StoreError(
+            f"{path} cannot be written; give the name of a file in a folder that you can write to "
+            f"({error.strerror or error})."
+        ) from error
+
+
+def _sealed(
+    store: Store, content: dict[str, Any], files: dict[str, str], tell: Callable[[str], object]
+) -> dict[str, Any] | None:
+    """The seal; None, and a word, where the store has no secret and cannot keep one."""
+    try:
+        return seal(store, content, files)
+    except StoreError as error:
+        tell(f"{UNSEALED} {error}")
+        return None
+
+
+def _write_zip(store: Store, run: Run, file: BinaryIO, tell: Callable[[str], object]) -> None:
     # Python's JSON keeps NaN, so that an imported run equals the exported one.
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         files: dict[str, str] = {}
@@ -148,7 +183,7 @@ def _write_zip(store: Store, run: Run, file: BinaryIO) -> None:
                     about = zipfile.ZipInfo.from_file(path, f"{one.id}/{path.name}")
                     with path.open("rb") as source, archive.open(about, "w") as target:
                         files[about.filename] = copied(source, target)
-        about_run["seal"] = seal(store, about_run, files)
+        about_run["seal"] = _sealed(store, about_run, files, tell)
         archive.writestr("run.json", json.dumps(about_run))
 
 
@@ -277,7 +312,7 @@ def _insert(
         "ended": checked_moment(values["ended"]) or time.time(),
         "repetition": checked_count(values["repetition"]),
         "iteration": checked_count(values["iteration"]),
-        "cost": json_or_none(checked_numbers(values["cost"], "seconds")),
+        "cost": json_or_none(checked_cost(values["cost"])),
         "summary": json_or_none(checked_numbers(content["summary"], "nmae", "nmae_se", "seconds")),
         "message": str(values["message"]),
         "version": str(values["version"]),

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gmc_core.fitting.estimates import Estimate
+from gmc_core.fitting.estimates import LONGEST, Estimate
 from gmc_core.fitting.fit import IterationRecord
 from gmc_core.runs.store.run import Run
 
@@ -36,7 +36,7 @@ def estimate_of(run: Run) -> Estimate | None:
     """The estimate that a run was stored with; runs of before have none."""
     try:
         return Estimate.from_dict((run.cost or {})[COST_KEY])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, ValueError):
         return None
 
 
@@ -55,7 +55,10 @@ def remaining(run: Run, records: Sequence[IterationRecord]) -> float | None:
     seconds = [record.seconds for record in records]
     each = sum(seconds) / len(seconds) if seconds else (run.cost or {}).get("seconds")
     left = max(run.repetitions * run.iterations - len(seconds), 0)
-    return None if each is None else float(each) * left
+    # An older version has taken in whatever an imported file said.
+    if not isinstance(each, (int, float)) or not 0 <= each < LONGEST:
+        return None
+    return float(each) * left
 
 
 def remaining_of_sweep(

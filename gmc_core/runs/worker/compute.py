@@ -22,6 +22,7 @@ from gmc_core.fitting.experiment import (
     summarise,
 )
 from gmc_core.fitting.fit import Fit, IterationRecord, StateError
+from gmc_core.fitting.provenance import check_known
 from gmc_core.gaussian.linalg.threads import Cancelled, Team
 from gmc_core.model.model_file import save_model
 from gmc_core.model.pictures import Painter, picture_orders
@@ -57,11 +58,20 @@ class Cache:
         self._split: tuple[object, Split] | None = None
 
     def data(self, config: ExperimentConfig) -> Prepared:
-        """The filtered data of an experiment."""
+        """The filtered data of an experiment.
+
+        Raises
+        ------
+        GmcError
+            As :func:`prepare`, also where they are here already and are not those expected.
+        """
         source = source_of(config)
         if self._data is None or self._data[0] != source:
             self._data = self._split = None  # frees the old before the new is loaded
             self._data = (source, prepare(config))
+        else:
+            known = self._data[1]
+            check_known(config, known.data_sha256, known.files)
         return self._data[1]
 
     def split(self, config: ExperimentConfig, prepared: Prepared, seed: int) -> Split:

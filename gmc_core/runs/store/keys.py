@@ -1,0 +1,67 @@
+"""The key of a run: what two runs of the same figures have in common."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import replace
+from typing import Any
+
+from gmc_core.base.errors import GmcError
+from gmc_core.data.hashes import is_hash
+from gmc_core.data.ratings import RatingScale
+from gmc_core.fitting.experiment import MODEL_VERSIONS, ExperimentConfig
+from gmc_core.protocol.splits import default_counts
+
+
+def key_of(config: ExperimentConfig, data: dict[str, Any] | None) -> str | None:
+    """The run's key with the scale's defaults filled in, None for unknown data."""
+    if data is None or ("side_sha256" not in data and config.fit.model != "paper"):
+        return None
+    return _complete(config, data).key(data["sha256"], data.get("side_sha256", ""))
+
+
+def _complete(config: ExperimentConfig, data: dict[str, Any]) -> ExperimentConfig:
+    fit = config.fit.resolved(RatingScale(*data["scale"]), data.get("items"))
+    return replace(config, fit=fit, **_usual_counts(config, data))
+
+
+def _usual_counts(config: ExperimentConfig, data: dict[str, Any]) -> dict[str, Any]:
+    """None for numbers of users that are written out and equal to what None stands for."""
+    if not isinstance(data.get("users_to_draw"), int):
+        return {}
+    weak, strong = default_counts(data["users_to_draw"])
+    usual = {"weak_users": weak, "strong_users": strong}
+    return {name: None for name, count in usual.items() if getattr(config, name) == count}
+
+
+def doubt_copied_keys(database: sqlite3.Connection) -> None:
+    """Let no run answer any more whose key is not that of its settings and data.
+
+    Versions that copied the key of an imported run left such ones behind. A key of an earlier
+    version of the model is a run's own as well.
+    """
+    rows = database.execute(
+        "SELECT id, config, data, key FROM runs WHERE kind = 'run' AND key IS NOT NULL AND answers"
+    ).fetchall()
+    foreign = [(row["id"],) for row in rows if not _is_own(row)]
+    database.executemany("UPDATE runs SET answers = 0 WHERE id = ?", foreign)
+
+
+def _is_own(row: sqlite3.Row) -> bool:
+    try:
+        data = json.loads(row["data"])
+        config = _complete(ExperimentConfig.from_dict(json.loads(row["config"])), data)
+        side, files = data.get("side_sha256", ""), data.get("files")
+        noise = files.get("noise") if isinstance(files, dict) else None
+        for version in range(MODEL_VERSIONS[config.fit.model], 0, -1):
+            if row["key"] == config.key(data["sha256"], side, version=version):
+                return True
+            # The file of noise variances may have changed since.
+            if is_hash(noise) and row["key"] == config.key(
+                data["sha256"], side, version=version, noise_sha256=noise
+            ):
+                return True
+    except (GmcError, ValueError, TypeError, LookupError, AttributeError, OSError):
+        pass  # what cannot be read stands for nothing
+    return False

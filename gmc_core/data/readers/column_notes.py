@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from gmc_core.base.errors import DataError
 from gmc_core.data.readers import doubts
+from gmc_core.data.readers.codes import is_code
 from gmc_core.data.readers.numbers import parse_number
 from gmc_core.data.readers.sniff import NAMES, Layout
 from gmc_core.data.readers.table import Column, Text, is_code, line_of_row, read_table

@@ -13,7 +13,7 @@ from gmc_core.data.readers import doubts
 from gmc_core.data.readers.codes import is_code
 from gmc_core.data.readers.numbers import parse_number
 from gmc_core.data.readers.sniff import NAMES, Layout
-from gmc_core.data.readers.table import Column, Text, is_code, line_of_row, read_table
+from gmc_core.data.readers.table import Column, Text, line_of_row, read_table
 from gmc_core.data.readers.vocabulary import Encoded, plain_name
 
 # First cells of a row that sums up those above it.

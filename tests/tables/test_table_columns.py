@@ -247,6 +247,27 @@ def test_one_code_in_several_columns_is_pointed_out_once(tmp_path):
     assert len(notes) == 1 and "-99 occurs 2 times" in notes[0] and "x, y" in notes[0]
 
 
+def test_a_code_is_compared_in_the_form_of_the_numbers(tmp_path):
+    text = 'k,x,y\na,"9,000",1\nb,9,2\nc,"1,234.5",9.0\nd,"2,500",4\n'
+    found = read(tmp_path, text, missing=("9",))
+    np.testing.assert_array_equal(
+        found.values, [[9000, 1], [np.nan, 2], [1234.5, np.nan], [2500, 4]]
+    )
+    assert "read as missing, besides blanks: '9' (2)" in found.notes
+    text = "k;x;y\na;1,5;2\nb;-9,90;9.000\nc;1.200,5;3\n"
+    found = read(tmp_path, text, missing=("-9,9", "9"))
+    np.testing.assert_array_equal(found.values, [[1.5, 2], [np.nan, 9000], [1200.5, 3]])
+
+
+@pytest.mark.parametrize("code", ["99999999", "-1234567.25", "1e+300"])
+def test_advice_on_a_code_matches_when_it_is_followed(tmp_path, code):
+    text = f"k,x,y\na,1,2\nb,{code},3\nc,2,{code}\nd,3,1\ne,4,6\nf,,7\n"
+    advice = next(note for note in read(tmp_path, text).notes if "far from" in note)
+    assert f"(--na {code})" in advice
+    followed = read(tmp_path, text, missing=(advice.split("--na ")[1].rstrip(")"),))
+    assert np.isnan(followed.values[1, 0]) and np.isnan(followed.values[2, 1])
+
+
 # what is said of odd columns and rows ---------------------------------------------
 
 

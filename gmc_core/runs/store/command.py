@@ -219,7 +219,6 @@ def _reading(reading: dict[str, Any]) -> list[str]:
         if reading.get("step") is not None:
             scale.append(reading["step"])
         given.append(f"--scale={_joined(scale)}")
-    given += [f"--not-rated={_number(code)}" for code in reading.get("not_rated") or ()]
     return given
 
 

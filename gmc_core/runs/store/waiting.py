@@ -56,8 +56,9 @@ def remaining(run: Run, records: Sequence[IterationRecord]) -> float | None:
     each = sum(seconds) / len(seconds) if seconds else (run.cost or {}).get("seconds")
     left = max(run.repetitions * run.iterations - len(seconds), 0)
     # An older version has taken in whatever an imported file said.
-    known = isinstance(each, (int, float)) and 0 <= each < LONGEST
-    return float(each) * left if known else None
+    if not isinstance(each, (int, float)) or not 0 <= each < LONGEST:
+        return None
+    return float(each) * left
 
 
 def remaining_of_sweep(

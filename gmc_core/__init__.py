@@ -7,3 +7,7 @@ import os
 # 2^20 are enough to go from one product to the next. OpenBLAS reads this when it is loaded, so
 # it has no effect, and does no harm, where NumPy was imported first.
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
+
+from gmc_core import former
+
+former.install()

@@ -204,6 +204,17 @@ def test_a_pipe_gets_the_table(pipe, table):
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
+def test_a_reader_that_has_gone_is_no_error(table, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", sys.stdout)  # put back afterwards
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        assert cli.main(["complete", "--table", str(table), "--out", f"/dev/fd/{writer}"]) == 0
+    finally:
+        os.close(writer)
+    assert "error" not in capsys.readouterr().err
+
+
 def test_a_pipe_gets_json_and_whole_archives(pipe, tmp_path):
     listener = Listener(pipe)
     assert cli.main(["data", "check", str(ratings_file(tmp_path)), "--json", str(pipe)]) == 0

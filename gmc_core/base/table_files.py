@@ -221,6 +221,8 @@ def label_text(value: object) -> str:
 
 
 def _unwritable(path: Path, error: OSError) -> ResourceError:
+    if isinstance(error, BrokenPipeError):
+        raise error  # the reader has gone, and wants no more
     return ResourceError(
         f"{path}: cannot be written ({error.strerror or error}). Choose another folder, or make "
         "room on the disk."

@@ -48,6 +48,7 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Calibrate a model file in place."""
+    check_level(args.level)
     from gmc_core.fitting.intervals import calibrated
     from gmc_core.gaussian.linalg.threads import Team
     from gmc_core.model.calibration import note_of
@@ -100,8 +101,22 @@ def check_intervals(wanted: float | str | None, model_out: str | None) -> None:
         return
     if model_out is None:
         raise ConfigError("--intervals is about the saved model; give --model-out.")
-    if not isinstance(wanted, str) and not 0 < wanted < 1:
-        raise ConfigError(f"The level of an interval lies between 0 and 1, not {wanted:g}.")
+    if not isinstance(wanted, str):
+        check_level(wanted)
+
+
+def check_level(level: float) -> None:
+    """Refuse a level that is none.
+
+    Raises
+    ------
+    ConfigError
+        If it is not between 0 and 1.
+    """
+    from gmc_core.base.errors import ConfigError
+
+    if not 0 < level < 1:
+        raise ConfigError(f"The level of an interval lies between 0 and 1, not {level:g}.")
 
 
 def with_intervals(

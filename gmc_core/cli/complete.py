@@ -190,6 +190,7 @@ def _complete_table(args: argparse.Namespace) -> int:
         quantities=tuple(args.quantity or ()),
         missing=tuple(args.na or ()),
     )
+    _check_limits(args)
     given = {name: value for name in _FIT if (value := getattr(args, name)) is not None}
     wide = read_table(args.table, options)
     for text in wide.notes:
@@ -224,6 +225,25 @@ def limit(text: str) -> tuple[str | None, float]:
     """VALUE, or COLUMN=VALUE; a column's name may hold an equals sign."""
     name, equals, value = text.rpartition("=")
     return (name if equals else None), number(value)
+
+
+def _check_limits(args: argparse.Namespace) -> None:
+    """Refuse, before the table is read, a least value that is above the largest one.
+
+    Raises
+    ------
+    ConfigError
+        If there is one, of all columns or of one that is named.
+    """
+    low, high = dict(args.min_value or ()), dict(args.max_value or ())
+    for name in dict.fromkeys([*low, *high]):
+        least, largest = low.get(name, low.get(None)), high.get(name, high.get(None))
+        if least is not None and largest is not None and least > largest:
+            where = "" if name is None else f" (column {name!r})"
+            raise ConfigError(
+                f"The least value{where}, --min-value {least:g}, is above the largest, --max-value "
+                f"{largest:g}; exchange them."
+            )
 
 
 def _bounds(args: argparse.Namespace, names: tuple[str, ...]) -> Any:

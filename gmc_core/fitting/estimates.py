@@ -18,22 +18,25 @@ import numpy as np
 import numpy.typing as npt
 
 from gmc_core.fitting.compiling import compile_seconds
-from gmc_core.fitting.cost import gemm_rate
+from gmc_core.fitting.cost import core_rate
 from gmc_core.fitting.fit import Fit, IterationRecord
 from gmc_core.gaussian.estep import factored_flops
+from gmc_core.gaussian.linalg.threads import Team
 from gmc_core.gaussian.mstep import choose_form
 from gmc_core.gaussian.settings import FitSettings
 
 Sizes = npt.NDArray[np.integer]
 
 # Shares of the matrix product rate, by what is computed; see :func:`_solve_seconds`.
-_SOLVE_SHARE, _SOLVE_HALF = 0.62, 30.0
-_INVERT_SHARE, _INVERT_HALF = 0.55, 60.0
-_PRODUCT_SHARE = 0.75
-_SPARSE_SHARE = 0.30
+_SOLVE_SHARE, _SOLVE_HALF = 0.45, 30.0
+_INVERT_SHARE, _INVERT_HALF = 0.45, 60.0
+_PRODUCT_SHARE = 0.7
+_SPARSE_SHARE = 0.25
 # Seconds to gather or add one number of Σ at a random place, and to go through one in order.
 _SCATTERED = 1.2e-9
 _IN_ORDER = 0.5e-9
+
+_TOGETHER = 0.95  # n cores reach this power of n times the rate of one
 
 STARTING = 1.8  # a process with everything imported
 _READING = 0.7e-6  # a rating
@@ -177,7 +180,9 @@ def estimate_seconds(
     groups : of users, by their attributes.
     """
     ratings = float(sizes.sum())
-    work = _Work(settings, sizes, dimension, gemm_rate(settings.dtype))
+    # Two cores share caches and memory.
+    rate = core_rate(settings.dtype) * Team().size ** _TOGETHER
+    work = _Work(settings, sizes, dimension, rate)
     evaluating = 0.0
     if shown_sizes is not None:
         shown = _Work(settings, shown_sizes, dimension, work.rate)

@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from gmc_core.base.table_files import parquet_module
 from gmc_core.data.ratings import frozen
 from gmc_core.data.readers.companions import refuse_ratings
 from gmc_core.data.readers.dialect import column_names, find_dialect, is_unnamed
-from gmc_core.data.readers.doubts import ruined_ids, ruined_note
+from gmc_core.data.readers.doubts import ruined_ids
 from gmc_core.data.readers.numbers import NumberForm, find_form, parse_number, possible_forms
 from gmc_core.data.readers.source import open_source
 from gmc_core.data.readers.table import Text, numbered_rows
@@ -29,6 +29,14 @@ from gmc_core.tables.table_columns import (
     aside_notes,
     far_off_notes,
     label_columns,
+)
+from gmc_core.tables.table_notes import (
+    is_number,
+    last_row_notes,
+    ruined_notes,
+    spoiled_notes,
+    texts_aside,
+    too_few_columns,
 )
 
 MAX_CELLS = 200_000_000
@@ -136,7 +144,7 @@ def read_table(path: str | os.PathLike[str], options: TableOptions | None = None
         row[index] for row in rows for index in quantities if not missing.is_blank(row[index])
     )
     forms = possible_forms(text.separator, text.quotes, options.decimal)
-    form, doubt = find_form(cells_of, forms)
+    form, doubt = find_form(cells_of, forms, text.separator)
     missing = Missing(options.missing)  # counts from here
     values = np.empty((len(rows), len(quantities)))
     for place, column in enumerate(quantities):
@@ -152,7 +160,11 @@ def read_table(path: str | os.PathLike[str], options: TableOptions | None = None
     if empty:
         notes.append(f"{empty:,} rows of separators only left out")
     notes += [f"column {header[index]!r} holds long whole numbers: labels" for index in long]
-    notes += _ruined_notes(header, rows, lines, aside)
+    label_names = tuple(header[index] for index in aside)
+    labels = tuple([cells[index] for cells in rows] for index in aside)
+    notes += ruined_notes(label_names, labels, lines)
+    if not options.id_columns:
+        notes += spoiled_notes(header, labels, aside, lines)
     notes += _rounded_notes(header, rows, lines, quantities)
     notes += [doubt] if doubt and options.decimal is None else []
     return _checked(
@@ -160,8 +172,8 @@ def read_table(path: str | os.PathLike[str], options: TableOptions | None = None
             path=member.label,
             names=tuple(header[index] for index in quantities),
             values=frozen(values),
-            label_names=tuple(header[index] for index in aside),
-            labels=tuple([cells[index] for cells in rows] for index in aside),
+            label_names=label_names,
+            labels=labels,
             lines=np.array(lines, dtype=np.int64),
             notes=(*notes, *_found_notes(header, aside, options, missing, values)),
         )
@@ -266,26 +278,16 @@ def _rounded_notes(
     return notes
 
 
-def _ruined_notes(
-    header: list[str], rows: list[list[str]], lines: list[int], aside: list[int]
-) -> list[str]:
-    notes = []
-    for index in aside:
-        ruined = ruined_ids([cells[index] for cells in rows])
-        if ruined:
-            first = next(n for n, cells in enumerate(rows) if cells[index] == ruined[0])
-            notes.append(ruined_note(header[index] or "first", ruined, lines[first]))
-    return notes
-
-
 def _check_names(header: list[str], path: str) -> None:
     seen: set[str] = set()
     for index, name in enumerate(header):
         if name in seen or (not name and index > 0):
-            what = f"two columns named {name!r}" if name else f"no name for column {index + 1}"
-            raise DataError(f"There is {what}; give every column its own name.", path=path, line=1)
+            what = (
+                f"are two columns named {name!r}" if name else f"is no name for column {index + 1}"
+            )
+            raise DataError(f"There {what}; give every column its own name.", path=path, line=1)
         seen.add(name)
-    if all(_is_number(name) for name in header):
+    if all(is_number(name) for name in header):
         raise DataError(
             "The first line holds only numbers, but a header line with the columns' names is "
             "needed; add one.",
@@ -301,7 +303,7 @@ def _label_columns(header: list[str], rows: list[list[str]], options: TableOptio
     def is_text(column: int) -> bool:
         missing = Missing(options.missing)
         given = [cell for cell in cells(column) if not missing.is_blank(cell)]
-        return bool(given) and not any(_is_number(cell) for cell in given)
+        return bool(given) and not any(is_number(cell) for cell in given)
 
     known = [0] if is_unnamed(header[0]) and not options.id_columns else []
     return label_columns(
@@ -326,13 +328,6 @@ def _found_notes(
         *aside_notes(header, aside, options.quantities, values),
         *missing.notes(),
         *far_off_notes(names, values),
-    )
-
-
-def _is_number(cell: str) -> bool:
-    return any(
-        parse_number(cell, form.decimal, form.thousands) is not None
-        for form in possible_forms("", True)
     )
 
 
@@ -443,15 +438,7 @@ _NUMERIC = re.compile(r"u?int\d|float|double|halffloat|decimal")
 
 def _checked(table: WideTable) -> WideTable:
     if len(table.names) < 2:
-        aside = ", ".join(name or "the unnamed one" for name in table.label_names)
-        remedy = (
-            f" Kept aside as labels: {aside}; give a quantity among them its place (--quantity)."
-            if aside
-            else ""
-        )
-        raise DataError(
-            f"There are {len(table.names)} columns of quantities; completing needs at least two, "
-            f"since one is filled from the others.{remedy}",
-            path=table.path,
-        )
-    return table
+        aside = texts_aside(table.label_names, table.labels, table.lines.tolist())
+        raise DataError(too_few_columns(len(table.names), aside), path=table.path)
+    last = last_row_notes(table.labels, table.lines.tolist())
+    return replace(table, notes=(*table.notes, *last)) if last else table

@@ -15,7 +15,7 @@ from gmc_dashboard.shared import context
 from gmc_dashboard.shared.components import guard
 from gmc_dashboard.shared.run_actions import start_worker
 
-_FOUND = "explorer.found"
+_FOUND = "gmc_dashboard.found"
 
 
 def remember(identity: str, new: bool) -> None:

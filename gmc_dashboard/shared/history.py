@@ -26,7 +26,7 @@ STEPS = (
 )
 # Buttons that lead to another page; what they write belongs to that page's address.
 LEAVING = ("leave_to_fit",)
-_AGAIN, _ONCE_MORE = "explorer.returned.again", "explorer.returned.once_more"
+_AGAIN, _ONCE_MORE = "gmc_dashboard.returned.again", "gmc_dashboard.returned.once_more"
 
 _SCRIPT = """<script>
 (() => {

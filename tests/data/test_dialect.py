@@ -152,6 +152,36 @@ def test_a_comma_that_may_divide_thousands_is_pointed_out(tmp_path):
     assert table(tmp_path, "k;x;y\na;1,234;2\nb;2,100;3\n", decimal=".").values[0, 0] == 1234
 
 
+QUOTED = 'k,x,y\na,"1,234","2,100"\nb,"2,500",\nc,,"4,000"\nd,"999","1,000"\n'
+
+
+def test_a_quoted_comma_between_groups_divides_thousands(tmp_path):
+    wide = table(tmp_path, QUOTED)
+    np.testing.assert_array_equal(
+        wide.values, [[1234, 2100], [2500, np.nan], [np.nan, 4000], [999, 1000]]
+    )
+    assert any("1,234 was read as 1234" in note for note in wide.notes)
+    assert table(tmp_path, QUOTED, decimal=",").values[0, 0] == 1.234
+    text = 'user,item,rating\nu1,a,"1,234"\nu2,b,"2,500"\nu2,a,"12"\n'
+    found = loaded(tmp_path, text)
+    assert sorted(found.ratings.values) == [12, 1234, 2500]
+    assert any("1,234 was read as 1234" in note for note in found.report.notes)
+
+
+@pytest.mark.parametrize("odd", ['"1,5"', '"0,125"', "1500", '"12,3456"'])
+def test_a_quoted_comma_stays_the_decimal_sign_where_a_number_says_so(tmp_path, odd):
+    assert table(tmp_path, f'k,x,y\na,"1,234",2\nb,{odd},3\n').values[0, 0] == 1.234
+
+
+@pytest.mark.parametrize("sign", [".", ","])
+def test_a_sign_before_three_digits_between_semicolons_is_pointed_out(tmp_path, sign):
+    wide = table(tmp_path, "k;x;y\na;7;1.234\nb;8;2.500\n".replace(".", sign))
+    ratings = loaded(tmp_path, "user;item;rating\na;7;1.234\nb;8;2.500\n".replace(".", sign))
+    assert max(wide.values[:, 1]) == max(ratings.ratings.values) == 2.5
+    for notes in (wide.notes, ratings.report.notes):
+        assert any("give the decimal sign" in note for note in notes)
+
+
 def test_line_ends_of_all_kinds_and_rows_of_separators_in_tables(tmp_path):
     for end in ("\r", "\r\n"):
         wide = table(tmp_path, "k,x,y\na,1,2\nb,3,\n".replace("\n", end))

@@ -248,8 +248,8 @@ def test_times_that_are_not_times(tmp_path):
     text = text.replace("1,1,2,spring\n", "") + rows + "1,1,2,spring\n"
     loaded = load(text_file(tmp_path, text))
     assert cells(loaded.ratings)[1, 1] == 2
-    assert any("neither numbers nor dates" in note for note in loaded.report.notes)
-    with pytest.raises(DataError, match="neither numbers nor dates"):
+    assert any("'spring' (line 203)" in note for note in loaded.report.notes)
+    with pytest.raises(DataError, match=r"line 203: .*spring"):
         load(text_file(tmp_path, text), options=DelimitedOptions(timestamp="date"))
 
 

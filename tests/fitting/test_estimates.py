@@ -37,7 +37,7 @@ def exact(iterations: int = 10, **changes) -> FitSettings:
 
 
 def test_warm_up_iterations_are_told_from_exact_ones(monkeypatch):
-    monkeypatch.setattr(estimates, "gemm_rate", lambda dtype: 5e10)
+    monkeypatch.setattr(estimates, "core_rate", lambda dtype: 2.5e10)
     found = estimate_seconds(exact(), SIZES, 3000)
     assert len(found.iterations) == 10
     warm, first, later = found.iterations[1], found.iterations[3], found.iterations[5]
@@ -50,9 +50,9 @@ def test_warm_up_iterations_are_told_from_exact_ones(monkeypatch):
 
 
 def test_the_estimate_follows_rate_precision_and_protocol(monkeypatch):
-    monkeypatch.setattr(estimates, "gemm_rate", lambda dtype: 5e10)
+    monkeypatch.setattr(estimates, "core_rate", lambda dtype: 2.5e10)
     slow = estimate_seconds(exact(), SIZES, 3000)
-    monkeypatch.setattr(estimates, "gemm_rate", lambda dtype: 1e11)
+    monkeypatch.setattr(estimates, "core_rate", lambda dtype: 5e10)
     fast = estimate_seconds(exact(), SIZES, 3000)
     assert fast.repetition < slow.repetition < 2 * fast.repetition
     strong = estimate_seconds(exact(), SIZES, 3000, shown_sizes=SIZES)

@@ -226,3 +226,10 @@ def test_what_cannot_be_calibrated_says_why_and_a_deleted_run_leaves_nothing(tmp
         store.delete(run.id)
         work(store, idle_seconds=0, polite=False)
         assert calibrations.trouble(store, run.id) is None
+
+
+@pytest.mark.parametrize("level", ["1", "0", "90"])
+def test_a_level_that_is_none_is_refused_before_anything(tmp_path, capsys, level):
+    missing = str(tmp_path / "not there.npz")
+    assert main(["calibrate", "--model", missing, f"--level={level}"]) == 2
+    assert "between 0 and 1" in capsys.readouterr().err

@@ -24,7 +24,11 @@ from gmc_core.runs.worker import work
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = [
     ROOT / "app.py",
-    *(path for part in ("gmc_core", "explorer", "pages") for path in (ROOT / part).rglob("*.py")),
+    *(
+        path
+        for part in ("gmc_core", "gmc_dashboard", "pages")
+        for path in (ROOT / part).rglob("*.py")
+    ),
 ]
 MESSAGES = {"message", "args", "problem", "failure", "failures", "notes", "strerror"}
 READERS = {

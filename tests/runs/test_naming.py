@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 
 import pytest
@@ -154,6 +155,20 @@ def test_a_start_on_the_command_line_that_finds_the_same_says_so(store, capsys):
     assert "nothing new" not in capsys.readouterr().err
     assert main(sweep) == 0
     assert "this sweep is waiting to be computed" in capsys.readouterr().err
+
+
+def test_a_waiting_run_is_repeated_with_the_options_that_it_was_given(store, tmp_path, capsys):
+    data = tmp_path / "r.txt"
+    data.write_text("who;what;how\na;x;1,5\nb;x;99\n")
+    given = ["--separator=;", "--decimal=,", "--header", "--columns=user=1,item=2,rating=3"]
+    given += ["--encoding=utf-8", "--scale=1,5,0.5", "--duplicates=first", "--format=delimited"]
+    given += ["--not-rated=99", "--not-rated=NR"]
+    assert main(["fit", "--detach", f"--data={data}", *given]) == 0
+    run = capsys.readouterr().out.strip()
+    assert main(["runs", "show", run]) == 0
+    said = capsys.readouterr().out.split("repeat it with:")[1]
+    missing = set(given) - set(shlex.split(said))
+    assert not missing
 
 
 def test_a_comparison_that_is_there_says_so_and_can_be_computed_again(tmp_path, capsys):

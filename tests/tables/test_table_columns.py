@@ -234,3 +234,46 @@ def test_one_code_in_several_columns_is_pointed_out_once(tmp_path):
     found = read(tmp_path, "k,x,y\na,1,2\nb,-99,3\nc,2,-99\nd,3,\ne,4,6\nf,,7\n")
     notes = [note for note in found.notes if "far from" in note]
     assert len(notes) == 1 and "-99 occurs 2 times" in notes[0] and "x, y" in notes[0]
+
+
+# what is said of odd columns and rows ---------------------------------------------
+
+
+def test_why_a_column_of_texts_was_kept_aside(tmp_path):
+    with pytest.raises(DataError, match=r"There is 1 column of quantities") as error:
+        read(tmp_path, "k,x,y\na,10%,2\nb,20%,\nc,,4\n")
+    assert "x ('10%' in line 2 is no number)" in str(error.value)
+    found = read(tmp_path, "k,x,y,z\na,,2,1\nb,20%,,2\nc,,4,3\n")
+    assert "because '20%' (line 3) is no number" in " ".join(found.notes)
+    plain = read(tmp_path, "k,name,y,z\na,Ann,2,1\nb,Bob,,2\n")
+    assert "is no number" not in " ".join(plain.notes)
+
+
+def test_two_columns_of_one_name_are_an_error(tmp_path):
+    with pytest.raises(DataError, match="There are two columns named 'x'; give"):
+        read(tmp_path, "k,x,x\na,1,2\nb,3,4\n")
+
+
+@pytest.mark.parametrize("word", ["Total", "SUM", "Average:"])
+def test_a_last_row_that_may_sum_up_the_others_is_pointed_out(tmp_path, word):
+    found = read(tmp_path, f"k,x,y\na,1,2\nb,3,\n{word},4,2\n")
+    assert any(f"(line 4, {word!r})" in note for note in found.notes) and len(found.values) == 3
+    assert not any(
+        "last row" in note for note in read(tmp_path, f"k,x,y\n{word},1,2\nb,3,\n").notes
+    )
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        (["--min-value", "5", "--max-value", "3"], "The least value, --min-value 5, is above"),
+        (["--min-value", "x=5", "--max-value", "3"], "(column 'x')"),
+    ],
+)
+def test_limits_that_are_exchanged_are_refused_before_reading(tmp_path, capsys, limits, words):
+    missing = str(tmp_path / "not there.csv")
+    assert (
+        cli.main(["complete", "--table", missing, "--out", str(tmp_path / "o.csv"), *limits]) == 2
+    )
+    said = capsys.readouterr().err
+    assert words in said and "column 1" not in said

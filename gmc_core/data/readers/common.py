@@ -97,6 +97,25 @@ def _parse_dates(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     return None
 
 
+def first_no_time(column: pa.ChunkedArray) -> tuple[int, str]:
+    """Row and text of the first entry that is no time as most others are.
+
+    column : one for which :func:`as_times` is None.
+    """
+    if not pa.types.is_string(column.type):
+        return 0, str(column[0].as_py())
+    texts = pc.utf8_trim_whitespace(column)
+    tried = [
+        pc.is_null(pc.strptime(texts, format=pattern, unit="s", error_is_null=True))
+        for pattern in (*DATE_FORMATS, "%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S")
+    ]
+    number = r"^[+-]?\d+(\.\d*)?$"
+    tried.append(pc.invert(pc.match_substring_regex(texts, number)))
+    wrong = min(tried, key=lambda failed: pc.sum(failed).as_py())
+    rows = np.flatnonzero(pc.and_(wrong, pc.not_equal(texts, "")).to_numpy())
+    return int(rows[0]), str(column[int(rows[0])].as_py())
+
+
 def triplet_columns(user: int, item: int, rating: int) -> Sequence[Column]:
     """The columns of a file whose ids are whole numbers."""
     return (

@@ -10,10 +10,10 @@ import numpy as np
 
 from gmc_core.base.errors import ConfigError, DataError
 from gmc_core.data.ratings import RatingScale
-from gmc_core.data.readers import doubts
+from gmc_core.data.readers import column_notes, doubts
 from gmc_core.data.readers.assemble import Parts
-from gmc_core.data.readers.common import as_times
-from gmc_core.data.readers.numbers import NumberForm, find_form, possible_forms
+from gmc_core.data.readers.common import as_times, first_no_time
+from gmc_core.data.readers.numbers import NumberForm, find_form, may_be_grouped, possible_forms
 from gmc_core.data.readers.scales import (
     HALF_STARS,
     LARGEST,
@@ -26,7 +26,7 @@ from gmc_core.data.readers.sniff import NAMES, Layout, sniff
 from gmc_core.data.readers.source import Member, Source
 from gmc_core.data.readers.table import Column, Kind, Table, Text, line_of_row, read_table
 from gmc_core.data.readers.text import Item, to_utf8, year_of
-from gmc_core.data.readers.vocabulary import Encoded, plain_name
+from gmc_core.data.readers.vocabulary import plain_name
 
 NAME = "delimited"
 ROLES = ("user", "item", "rating", "timestamp", "title")
@@ -220,12 +220,21 @@ def read_roles(opened: Opened, roles: tuple[str, ...]) -> tuple[Table, Opened]:
         for role, kind in KINDS.items()
         if role in roles and role in opened.roles
     ]
+    rating = opened.roles.get("rating") if "rating" in roles else None
+    if rating is not None and any(
+        may_be_grouped(row[rating]) for row in opened.layout.rows if len(row) > rating
+    ):
+        opened = _other_form(opened) or opened  # what the numbers of ids are does not tell
     try:
         return _within_range(read_table(opened.text, columns), opened), opened
     except DataError:
+        if rating is not None:
+            texts = column_notes.no_numbers(opened.layout, rating, opened.text, opened.codes)
+            if texts is not None:
+                raise texts from None
         # The sample may have held whole numbers only.
         other = _other_form(opened)
-        if other is None:
+        if other is None or other.text == opened.text:
             raise
         try:
             return _within_range(read_table(other.text, columns), other), other
@@ -235,7 +244,10 @@ def read_roles(opened: Opened, roles: tuple[str, ...]) -> tuple[Table, Opened]:
 
 
 def _other_form(opened: Opened) -> Opened | None:
-    """The file with the form of numbers that its whole column of ratings has, if it is another."""
+    """The file with the form of numbers that its whole column of ratings has.
+
+    With a note if they could be read otherwise too; None if they cannot be read.
+    """
     text = opened.text
     if "rating" not in opened.roles:
         return None
@@ -245,10 +257,13 @@ def _other_form(opened: Opened) -> Opened | None:
         column = read_table(text, [Column(opened.roles["rating"], "rating", "label")])
     except DataError:
         return None
-    form, _ = find_form(column.encoded("rating").ids.tolist(), forms)
-    if (form.decimal, form.thousands) == (text.decimal, text.thousands):
-        return None
-    return replace(opened, text=replace(text, decimal=form.decimal, thousands=form.thousands))
+    form, doubt = find_form(column.encoded("rating").ids.tolist(), forms, text.separator)
+    kept = [note for note in opened.notes if note != doubt]
+    return replace(
+        opened,
+        text=replace(text, decimal=form.decimal, thousands=form.thousands),
+        notes=(*kept, doubt) if doubt and decimal is None else opened.notes,
+    )
 
 
 def _within_range(table: Table, opened: Opened) -> Table:
@@ -288,7 +303,11 @@ def read(source: Source, options: DelimitedOptions | None = None) -> Parts:
     doubts.refuse_no_ratings(users, values, of_roles, by_position, text)
     scale, scale_found, derived = _scale(values, options, text, line_of)
     notes = [_describe_layout(opened), *opened.notes]
-    notes += _doubts(opened, users, items, values, line_of)
+    notes += column_notes.value_notes(opened.layout, roles, users, items, values, line_of)
+    notes += column_notes.repeated_names(opened.layout, roles)
+    if options.timestamp is None:
+        notes += column_notes.left_times(opened.layout, roles, text)
+    notes += column_notes.unmatched_codes(text, roles["rating"], opened.codes)
     reading = _reading(opened, scale, options)
 
     def times() -> np.ndarray | None:
@@ -296,16 +315,21 @@ def read(source: Source, options: DelimitedOptions | None = None) -> Parts:
             return None
         column = read_table(text, [Column(roles["timestamp"], "timestamp", "any")])
         found = as_times(column.columns["timestamp"])
+        row, value = (0, "") if found is not None else first_no_time(column.columns["timestamp"])
         if found is None and options.timestamp is not None:
             raise DataError(
-                "The timestamp column holds neither numbers nor dates; choose another column, or "
-                "none to let the position in the file decide between repeated ratings.",
+                "The timestamp is neither a number nor a date as the others are; correct it, "
+                "choose another column, or none to let the position in the file decide between "
+                "repeated ratings.",
                 path=text.path,
+                line=line_of_row(text, row),
+                value=value,
             )
         if found is None:
             notes.append(
-                "the timestamp column holds neither numbers nor dates, so the position in the "
-                "file decided between repeated ratings"
+                f"the timestamp {value!r} (line {line_of_row(text, row)}) is neither a number nor "
+                "a date as the others are, so the position in the file decided between repeated "
+                "ratings"
             )
             reading.pop("timestamp")
         return None if found is None else found[rated]
@@ -349,34 +373,6 @@ def _by_position(opened: Opened, options: DelimitedOptions) -> set[str]:
         if getattr(options, role) is None
         and plain_name(names[opened.roles[role]]) not in NAMES[role]
     }
-
-
-def _doubts(
-    opened: Opened,
-    users: Encoded,
-    items: Encoded,
-    values: np.ndarray,
-    line_of: Callable[[int], int],
-) -> list[str]:
-    """Sentences on what looks odd and was believed all the same."""
-    notes = []
-    for role, column in (("user", users), ("item", items)):
-        ruined = [] if column.are_integers else doubts.ruined_ids(column.ids.tolist())
-        if ruined:
-            rows = np.isin(column.codes, np.flatnonzero(np.isin(column.ids, ruined)))
-            first = int(np.argmax(rows))
-            own = [str(column.ids[column.codes[first]]), *ruined[1:]]
-            notes.append(doubts.ruined_note(role, own, line_of(first)))
-    single = doubts.single_ratings_note(
-        users, len(values), opened.layout.names[opened.roles["user"]]
-    )
-    odd = doubts.far_off(values)
-    if single is not None:
-        notes.append(single)
-    if odd is not None:
-        same = values == odd
-        notes.append(doubts.far_off_note(odd, int(same.sum()), values[~same]))
-    return notes
 
 
 def _describe_layout(opened: Opened) -> str:

@@ -325,7 +325,7 @@ def _form_of_rows(body: list[Row], divided: _Divided, decimal: str | None) -> Nu
         column = [row[index] for row in body if len(row) > index and row[index].strip()]
         if sum(_number(cell, forms) for cell in column) >= MIN_AGREEMENT * len(column):
             cells += column
-    return find_form(cells, forms)[0]
+    return find_form(cells, forms, divided.separator)[0]
 
 
 def _numeric_columns(rows: list[Row], forms: Sequence[NumberForm], width: int) -> int:
@@ -400,7 +400,10 @@ def has_header(rows: Sequence[Row], separator: str, names: frozenset[str] = froz
     body = rows[1:]
     if not body:
         return any(plain_name(cell) in names for cell in rows[0])
-    return any(_number_like(cell, separator) for row in body for cell in row)
+    if any(_number_like(cell, separator) for row in body for cell in row):
+        return True
+    # Ratings that are all texts, such as 4/5: their names tell the header.
+    return sum(plain_name(cell) in names for cell in rows[0]) > 1
 
 
 def _number_like(cell: str, separator: str) -> bool:

@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice
 
 BLANK_GROUPS = " \u00a0\u2009\u202f"  # a blank, and the blanks that do not break a line
 MOST_CELLS = 100_000  # with signs, that are looked at to find the form
+_GROUPS = re.compile(r"[+-]?[1-9]\d{0,2}([.,])\d{3}(?:\1\d{3})*", re.A)
+_WHOLE = re.compile(r"[+-]?(\d+)(?:\.\d*)?", re.A)
 
 
 @dataclass(frozen=True)
@@ -76,12 +77,29 @@ def _grouped(decimal: str, thousands: str) -> re.Pattern[str]:
     return re.compile(rf"[+-]?\d{{1,3}}(?:[{_signs(thousands)}]\d{{3}})+(?:[{decimal}]\d*)?", re.A)
 
 
-def find_form(cells: Iterable[str], forms: list[NumberForm]) -> tuple[NumberForm, str | None]:
+def may_be_grouped(cell: str) -> bool:
+    """Whether a comma or point in it may stand between groups of three digits: 1,234."""
+    return _GROUPS.fullmatch(cell.strip()) is not None
+
+
+def find_form(
+    cells: Iterable[str], forms: list[NumberForm], separator: str = ""
+) -> tuple[NumberForm, str | None]:
     """The form that reads most of the cells, and a sentence if another reads them differently.
 
-    forms : at least one, in the order in which they are believed.
+    forms : at least one, in the order in which they are believed. separator : of the text.
+        Who divides cells by commas writes 1,234 for more than a thousand, if all numbers
+        agree with that; who divides them by semicolons may well write 1.234 for it.
     """
-    signed = list(islice((cell for cell in cells if _has_sign(cell)), MOST_CELLS))
+    signed: list[str] = []
+    short = long = False  # whether a number without a sign has up to three digits, or more
+    for cell in cells:
+        if _has_sign(cell):
+            signed.append(cell.strip())
+            if len(signed) == MOST_CELLS:
+                break
+        if (whole := _WHOLE.fullmatch(cell.strip())) is not None:
+            short, long = short or len(whole[1]) < 4, long or len(whole[1]) > 3
     if not signed or not forms:
         return (forms or [FORMS[0]])[0], None
     counts = {
@@ -89,6 +107,16 @@ def find_form(cells: Iterable[str], forms: list[NumberForm]) -> tuple[NumberForm
         for form in forms
     }
     best = max(forms, key=lambda form: counts[form])
+    groups = NumberForm(".", ",")
+    if best == NumberForm(",") and separator == "," and short and not long and groups in forms:
+        own = [cell for cell in signed if "," in cell]
+        if all(map(may_be_grouped, own)):
+            return groups, (
+                f"{own[0]} was read as {parse_number(own[0], '.', ','):g}; if its comma is the "
+                "decimal sign, say so (--decimal ,)"
+            )
+    if best.decimal == "." and (separator != ";" or long):
+        return best, None
     return best, _ambiguity(signed, best, forms)
 
 
@@ -99,9 +127,13 @@ def _has_sign(cell: str) -> bool:
 def _ambiguity(cells: list[str], best: NumberForm, forms: list[NumberForm]) -> str | None:
     """Of 1,234 nobody can say alone whether it is more than a thousand or than one."""
     other = next((form for form in forms if form.thousands == best.decimal), None)
-    if best.thousands or other is None or best.decimal == ".":
+    if best.thousands or other is None:
         return None
-    own = [cell for cell in cells if parse_number(cell, best.decimal) is not None]
+    own = [
+        cell
+        for cell in cells
+        if best.decimal in cell and parse_number(cell, best.decimal) is not None
+    ]
     if not own or any(
         parse_number(cell, other.decimal, other.thousands) is None or cell.lstrip("+-")[0] == "0"
         for cell in own

@@ -136,7 +136,7 @@ def read_person(path: str | os.PathLike[str]) -> PersonList:
         for line, fields in islice(numbered_rows(opened.text), int(opened.layout.header), None)
     ]
     forms = possible_forms(opened.text.separator, opened.text.quotes)
-    form, _ = find_form((cells[rating] for _, cells in rows), forms)
+    form, _ = find_form((cells[rating] for _, cells in rows), forms, opened.text.separator)
     entries, without = [], 0
     for line, cells in rows:
         text = cells[rating].strip()

@@ -92,7 +92,7 @@ def preview(path: str | os.PathLike[str], options: DelimitedOptions | None = Non
     problem = None
     try:
         opened = open_delimited(member, options, ("user", "item", "rating"), head=True)
-        read_roles(opened, ("user", "item", "rating"))
+        _, opened = read_roles(opened, ("user", "item", "rating"))
     except DataError as error:
         problem = str(error)
         opened = open_delimited(
@@ -111,7 +111,7 @@ def preview(path: str | os.PathLike[str], options: DelimitedOptions | None = Non
     found = DelimitedOptions(
         separator=layout.separator,
         header=layout.header,
-        decimal=layout.decimal,
+        decimal=opened.text.decimal,
         encoding=options.encoding or ("utf-8" if opened.encoding == "ascii" else opened.encoding),
         low=options.low,
         high=options.high,

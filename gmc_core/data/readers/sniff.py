@@ -28,7 +28,8 @@ _WORDS = {
     "rating": """rating ratings userrating bookrating score stars star value vote overall grade
         preference""",
     "timestamp": """timestamp time date datetime ts unixtime unixreviewtime modified created
-        createdat ratedat""",
+        createdat createdon ratedat ratedon ratingdate ratingtime reviewdate reviewtime dateadded
+        daterated when""",
     "title": """title name movietitle filmtitle itemtitle booktitle moviename itemname
         filmname""",
 }
@@ -92,7 +93,7 @@ class Layout:
                 found[role] = free.pop(0)
         if "timestamp" not in found and "rating" in required:
             after = found["rating"] + 1
-            if not self.header and after in free and self._looks_like_time(after):
+            if not self.header and after in free and self.looks_like_time(after):
                 found["timestamp"] = after
         return found
 
@@ -137,17 +138,26 @@ class Layout:
             if role in found:
                 continue
             for index, name in enumerate(self.names):
-                usable = role != "timestamp" or self._looks_like_time(index, -math.inf)
+                usable = role != "timestamp" or self.looks_like_time(index, -math.inf)
                 if index not in found.values() and plain_name(name) in names and usable:
                     found[role] = index
                     break
 
-    def _looks_like_time(self, index: int, earliest: float = EARLIEST_TIME) -> bool:
+    def looks_like_time(self, index: int, earliest: float = EARLIEST_TIME) -> bool:
+        """Whether the first rows hold dates in a column, or numbers from ``earliest`` on."""
         cells = [row[index].strip() for row in self.rows if len(row) > index and row[index].strip()]
         numbers = [parse_number(cell) for cell in cells]
         dates = all(_DATE.match(cell) for cell in cells)
         large = all(number is not None and number >= earliest for number in numbers)
         return bool(cells) and (dates or large)
+
+    def first_no_time(self, index: int) -> int | None:
+        """The first row with neither a number nor a date in a column that is not blank."""
+        for row, fields in enumerate(self.rows):
+            cell = fields[index].strip() if len(fields) > index else ""
+            if cell and not _DATE.match(cell) and parse_number(cell) is None:
+                return row
+        return None
 
 
 def sniff(

@@ -203,6 +203,8 @@ def _reading(reading: dict[str, Any]) -> list[str]:
         for role in _COLUMNS
         if reading.get(role) is not None
     ]
+    for code in _codes(reading.get("not_rated")):
+        given.append(f"--not-rated={code}")
     if columns:
         given.append(f"--columns={','.join(columns)}")
     if reading.get("low") is not None and reading.get("high") is not None:
@@ -211,6 +213,13 @@ def _reading(reading: dict[str, Any]) -> list[str]:
             scale.append(reading["step"])
         given.append(f"--scale={_joined(scale)}")
     return given
+
+
+def _codes(values: Any) -> list[str]:
+    """The values that mean "not rated"; those of an imported run only if they have sense."""
+    if not isinstance(values, (list, tuple)):
+        return []
+    return [_number(value) for value in values if isinstance(value, (str, int, float))]
 
 
 def _joined(values: list[Any]) -> str:

@@ -62,7 +62,7 @@ def _spawn(store: Store, idle_seconds: float) -> int:
         with log.open("ab") as output:
             process = subprocess.Popen(
                 [
-                    sys.executable, str(package / "worker" / "guard.py"),
+                    sys.executable, str(Path(__file__).with_name("guard.py")),
                     sys.executable, "-m", "gmc_core", "worker",
                     "--idle-seconds", str(idle_seconds),
                 ],

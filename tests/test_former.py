@@ -1,0 +1,59 @@
+"""Modules are still found by the names that they had when all lay beside each other."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+from gmc_core import former
+
+
+@pytest.mark.parametrize("name", sorted(former._PLACES))
+def test_a_former_name_is_the_same_module(name):
+    sys.modules.pop(f"gmc_core.{name}", None)
+    with pytest.warns(DeprecationWarning, match=f"gmc_core.{name} is now gmc_core."):
+        found = importlib.import_module(f"gmc_core.{name}")
+    place = former.place_of(f"gmc_core.{name}")
+    assert found is importlib.import_module(place)
+    assert found.__spec__.name == place
+
+
+def test_what_scripts_of_before_import_is_there():
+    program = """
+from gmc_core.comparators import ItemProximity, MatrixFactorisation
+from gmc_core.comparison import compare
+from gmc_core.experiment import ExperimentConfig, run_experiment
+from gmc_core.gaussian import Gaussian
+from gmc_core.imputer import GaussianImputer
+from gmc_core.model import GaussianModel, Posterior
+from gmc_core.readers import DelimitedOptions, load
+from gmc_core.readers.sniff import sniff
+from gmc_core.store import Store
+from gmc_core.worker import ensure_worker
+import gmc_core.data.readers.sniff, gmc_core.tables.imputer
+assert sniff is gmc_core.data.readers.sniff.sniff
+assert GaussianImputer is gmc_core.tables.imputer.GaussianImputer
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True
+    )
+    assert done.stderr == ""
+
+
+def test_what_never_was_there_is_not():
+    with pytest.raises(ImportError):
+        importlib.import_module("gmc_core.nothing")
+    with pytest.raises(ImportError):
+        exec("from gmc_core.model import nothing")
+
+
+def test_the_package_itself_uses_no_former_name():
+    program = (
+        "import sys, gmc_core.cli, gmc_core.fitting.experiment, gmc_core.runs.worker\n"
+        "from gmc_core import former\n"
+        "assert not [name for name in sys.modules if former.place_of(name)]"
+    )
+    subprocess.run([sys.executable, "-W", "error::DeprecationWarning", "-c", program], check=True)

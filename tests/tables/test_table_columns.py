@@ -309,24 +309,3 @@ def test_limits_that_are_exchanged_are_refused_before_reading(tmp_path, capsys, 
     )
     said = capsys.readouterr().err
     assert words in said and "column 1" not in said
-
-
-def test_a_code_is_compared_in_the_form_of_the_numbers(tmp_path):
-    text = 'k,x,y\na,"9,000",1\nb,9,2\nc,"1,234.5",9.0\nd,"2,500",4\n'
-    found = read(tmp_path, text, missing=("9",))
-    np.testing.assert_array_equal(
-        found.values, [[9000, 1], [np.nan, 2], [1234.5, np.nan], [2500, 4]]
-    )
-    assert "read as missing, besides blanks: '9' (2)" in found.notes
-    text = "k;x;y\na;1,5;2\nb;-9,90;9.000\nc;1.200,5;3\n"
-    found = read(tmp_path, text, missing=("-9,9", "9"))
-    np.testing.assert_array_equal(found.values, [[1.5, 2], [np.nan, 9000], [1200.5, 3]])
-
-
-@pytest.mark.parametrize("code", ["99999999", "-1234567.25", "1e+300"])
-def test_advice_on_a_code_matches_when_it_is_followed(tmp_path, code):
-    text = f"k,x,y\na,1,2\nb,{code},3\nc,2,{code}\nd,3,1\ne,4,6\nf,,7\n"
-    advice = next(note for note in read(tmp_path, text).notes if "far from" in note)
-    assert f"(--na {code})" in advice
-    followed = read(tmp_path, text, missing=(advice.split("--na ")[1].rstrip(")"),))
-    assert np.isnan(followed.values[1, 0]) and np.isnan(followed.values[2, 1])

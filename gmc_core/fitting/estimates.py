@@ -39,7 +39,7 @@ _IN_ORDER = 0.5e-9
 _TOGETHER = 0.95  # n cores reach this power of n times the rate of one
 
 STARTING = 1.8  # a process with everything imported
-_READING = 0.7e-6  # a rating
+READING = 0.7e-6  # a rating
 _SAVING = 1.0e-8  # a number of Σ
 _ITERATION = 0.02  # recording
 LONGEST = 1e15  # seconds; longer is no estimate, nor is NaN
@@ -197,7 +197,7 @@ def estimate_seconds(
         iterations.append(seconds + evaluating + _ITERATION)
     numbers = float(min(len(sizes), dimension)) * dimension if work.factored else dimension**2.0
     return Estimate(
-        starting=STARTING + _READING * ratings,
+        starting=STARTING + READING * ratings,
         compiling=compile_seconds(settings),
         preparing=work.preparing(groups),
         iterations=tuple(iterations),

@@ -166,7 +166,7 @@ class Opinions:
         if why == compiled.NOT_FOUND:
             raise NumericalError(
                 f"The opinions behind some ratings were not found in {rounds} rounds under this "
-                "model; fit it again with more noise, or in float64."
+                "model; fit it again with more noise, another ε, or in float64."
             )
         if signal >= 0:
             raise NotFiniteError(

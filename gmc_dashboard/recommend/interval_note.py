@@ -45,9 +45,12 @@ def _ask(id: str) -> None:
 @guard()  # a repeated fragment is outside the page's own guard
 def _await(id: str, stamp: int) -> None:
     if calibrations.trouble(context.store(), id) != "" or context.model_stamp(id) != stamp:
-        st.rerun(scope="app")
+        # Not by itself: drawing the page anew would shut a box that is just open.
+        if st.button("Show the calibrated intervals", key="calibrated", icon=":material/refresh:"):
+            st.rerun(scope="app")
+        return
     start_worker()  # one that has nothing to do leaves after a minute
     fact(
         "The intervals are being calibrated in the background, after the runs that are queued; "
-        "they change here by themselves."
+        "a button to show them will stand here."
     )

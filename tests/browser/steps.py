@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from playwright.sync_api import expect
+from playwright.sync_api import TimeoutError, expect
 
 from tests.tools.screenshots import settle
 
@@ -120,5 +120,13 @@ def _give_five_stars(page: Any, place: int) -> None:
     if stars.count():
         stars.click()
         return
-    box.click()
-    page.get_by_role("option", name="★★★★★").first.click()
+    option = page.get_by_role("option", name="★★★★★").first
+    for _ in range(4):  # a box that is drawn anew in this moment shuts again
+        box.click()
+        try:
+            option.click(timeout=5000)
+            return
+        except TimeoutError:
+            page.keyboard.press("Escape")
+            settle(page)
+    option.click()

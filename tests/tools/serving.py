@@ -65,7 +65,9 @@ def serve(home: Path, cache: Path) -> Iterator[str]:
 
 def _start(home: Path, cache: Path, log: Path) -> tuple[str, subprocess.Popen[bytes]]:
     port = _free_port()
-    environment = {**os.environ, "GMC_HOME": str(home), "GMC_CACHE": str(cache)}
+    # No work beside what a test asks for.
+    spare = {"GMC_SPARE_TIME": os.environ.get("GMC_SPARE_TIME", "0")}
+    environment = {**os.environ, "GMC_HOME": str(home), "GMC_CACHE": str(cache), **spare}
     command = [sys.executable, "-m", "streamlit", "run", "app.py"]
     options = ["--server.port", str(port), "--server.headless", "true"]
     with log.open("wb") as output:

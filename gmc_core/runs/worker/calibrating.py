@@ -8,6 +8,7 @@ unless the run has gone on meanwhile and has another model.
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -30,8 +31,12 @@ _LOOK_SECONDS = 0.5
 def ask_if_cheap(store: Store, run: Run, seconds: float) -> None:
     """Note a finished run whose model is to be calibrated in spare time.
 
+    ``GMC_SPARE_TIME=0`` leaves that to those who ask for it.
+
     seconds : that its last repetition took, which is what the calibration takes.
     """
+    if os.environ.get("GMC_SPARE_TIME") == "0":
+        return
     if run.keeps_model and run.parent is None and seconds <= AFFORDABLE_SECONDS:
         try:
             calibrations.ask(store, run.id)

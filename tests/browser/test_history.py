@@ -14,7 +14,7 @@ from gmc_core.runs.store import Store
 from tests.tools.screenshots import open_page, settle
 
 # In the order of the menu's links that the walk follows; each is its page's heading too.
-PAGES = ("Fit", "Sensitivity", "Compare", "Claims", "Runs", "Results", "Learn")
+PAGES = ("Fit", "Sensitivity", "Compare", "Runs", "Learn")
 RATED = "rated=318:5,296:4.5"
 Seen = Callable[[Any], None]
 

@@ -12,9 +12,9 @@ from gmc_core.base.errors import NotPositiveDefiniteError
 from gmc_core.gaussian.covariance import DenseCovariance
 from gmc_core.gaussian.estep import e_step
 from gmc_core.gaussian.inverses import inverting_e_step
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.noise import Noise
-from gmc_core.gaussian.ordinal import Opinions, OrdinalScale
+from gmc_core.gaussian.ordinal import LatentResponses, OrdinalScale
 from gmc_core.gaussian.parameters import Gaussian
 from gmc_core.gaussian.signals import Signals
 
@@ -23,10 +23,10 @@ def fold_in(
     signals: Signals,
     gaussian: Gaussian,
     noise: Noise,
-    team: Team,
+    team: ThreadPool,
     ordinal: OrdinalScale | None = None,
 ) -> npt.NDArray[np.floating]:
-    """(nnz,) the weights a_i of ``signals``: one E-step, for ordered ratings with the opinions
+    """(nnz,) the weights a_i of ``signals``: one E-step, for ordered ratings with the latent responses
     behind them.
 
     Raises
@@ -36,26 +36,26 @@ def fold_in(
     """
     if ordinal is None:
         return e_step(signals, gaussian, noise, team).weights
-    return fold_in_opinions(signals, gaussian, noise, team, ordinal)[0]
+    return fold_in_latent(signals, gaussian, noise, team, ordinal)[0]
 
 
-def fold_in_opinions(
-    signals: Signals, gaussian: Gaussian, noise: Noise, team: Team, ordinal: OrdinalScale
+def fold_in_latent(
+    signals: Signals, gaussian: Gaussian, noise: Noise, team: ThreadPool, ordinal: OrdinalScale
 ) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.float64]]:
-    """(nnz,) weights and (nnz,) opinions of signals of ordered ratings; a first guess at the
-    opinions where Σ is a factor, as before the first iteration.
+    """(nnz,) weights and (nnz,) latent responses of signals of ordered ratings; a first guess at the
+    latent responses where Σ is a factor, as before the first iteration.
 
     Raises
     ------
     NumericalError, Cancelled
         As :func:`gmc_core.gaussian.estep.e_step`.
     """
-    opinions = Opinions(ordinal, signals.values)
-    values = opinions.first_guess
+    latent = LatentResponses(ordinal, signals.values)
+    values = latent.first_guess
     if not isinstance(gaussian.covariance, DenseCovariance):
         guess = replace(signals, values=values)
         return e_step(guess, gaussian, noise, team).weights, values
-    found = inverting_e_step(signals, gaussian, noise, team, opinions=opinions, values=values)
+    found = inverting_e_step(signals, gaussian, noise, team, latent=latent, values=values)
     return found.weights, values
 
 

@@ -25,7 +25,7 @@ from gmc_core.data.ratings import ItemInfo, Ratings, RatingScale, Vocabulary
 from gmc_core.data.user_info import row_of
 from gmc_core.gaussian.attributes import UserGroups
 from gmc_core.gaussian.estep import predict_pairs
-from gmc_core.gaussian.folding import fold_in, fold_in_opinions
+from gmc_core.gaussian.folding import fold_in, fold_in_latent
 from gmc_core.gaussian.linalg.threads import Team
 from gmc_core.gaussian.noise import Noise
 from gmc_core.gaussian.ordinal import OrdinalScale
@@ -350,7 +350,7 @@ class GaussianModel:
             ratings,
             x,
         )
-        return fold_in_opinions(user, self.gaussian, self.noise, Team(), self.ordinal)[1]
+        return fold_in_latent(user, self.gaussian, self.noise, Team(), self.ordinal)[1]
 
     def posterior_of(self, user_id: object) -> Posterior:
         """The belief about a user of the training data, from their training ratings."""

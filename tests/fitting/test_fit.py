@@ -14,7 +14,7 @@ from gmc_core.base.errors import ConfigError, DataError, NumericalError, Resourc
 from gmc_core.fitting.cost import check_memory, estimate
 from gmc_core.fitting.experiment import ExperimentConfig, Prepared, make_split, run_experiment
 from gmc_core.fitting.fit import Fit, IterationRecord, StateError, fit
-from gmc_core.gaussian.em import EmState
+from gmc_core.gaussian.iterate import EmState
 from gmc_core.gaussian.linalg.threads import Cancelled, Team, available_cores, blas_threads
 from gmc_core.gaussian.models import settings_for
 from gmc_core.gaussian.noise import Noise
@@ -363,12 +363,12 @@ def test_a_fit_stopped_in_an_e_step_has_its_last_state(monkeypatch, noise, stop)
         states.append(whole.state)
     stopped = []
 
-    def let_go(self, original=Fit._let_go):
+    def dropping(self, original=Fit._drop_weights):
         original(self)
         if self.iteration == stop - 1:
             stopped.append(bool(self._state.weights.size))
 
-    monkeypatch.setattr(Fit, "_let_go", let_go)
+    monkeypatch.setattr(Fit, "_drop_weights", dropping)
     running = Fit(split, settings, team=Team(1, lambda: bool(stopped)))
     with pytest.raises(Cancelled):
         list(running.records())
@@ -383,7 +383,7 @@ def test_a_fit_stopped_in_an_e_step_has_its_last_state(monkeypatch, noise, stop)
 
 def test_a_fit_keeps_small_weights():
     running = Fit(weak_split(ratings_of(*random_table(30, 60, 0.1, 5)), 0))
-    running._let_go()
+    running._drop_weights()
     assert len(running._state.weights) == len(running.split.train)
 
 

@@ -16,13 +16,18 @@ from gmc_core.fitting.fit import Fit
 from gmc_core.gaussian import inverses
 from gmc_core.gaussian.covariance import DenseCovariance
 from gmc_core.gaussian.estep import solve_systems, systems_of
-from gmc_core.gaussian.folding import fold_in, fold_in_opinions
-from gmc_core.gaussian.linalg import opinions as compiled
-from gmc_core.gaussian.linalg.opinions import score
+from gmc_core.gaussian.folding import fold_in, fold_in_latent
+from gmc_core.gaussian.linalg import latent as compiled
+from gmc_core.gaussian.linalg.latent import score
 from gmc_core.gaussian.linalg.threads import Team
 from gmc_core.gaussian.models import MODELS, settings_for
 from gmc_core.gaussian.noise import Noise
-from gmc_core.gaussian.ordinal import Opinions, OrdinalScale, truncated_mean, truncated_square
+from gmc_core.gaussian.ordinal import (
+    LatentResponses,
+    OrdinalScale,
+    truncated_mean,
+    truncated_square,
+)
 from gmc_core.gaussian.parameters import Gaussian
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.gaussian.signals import Layout, Signals
@@ -123,7 +128,7 @@ def test_the_cuts_give_every_value_its_frequency():
 def test_the_decision_minimises_the_expected_absolute_error():
     scale = OrdinalScale.of(drawn())
     opinions = np.linspace(-1, 7, 400)
-    decided = RatingScale(1, 5).project(scale.decide(opinions, 0.7))
+    decided = RatingScale(1, 5).project(scale.point_prediction(opinions, 0.7))
     chances = scale.probabilities(opinions, 0.7)
     np.testing.assert_allclose(chances.sum(axis=1), 1)
     expected = np.abs(STARS[:, None] - STARS[None, :]) @ chances.T  # (decision, opinion)
@@ -135,7 +140,7 @@ def test_the_raw_prediction_is_the_mean_where_mean_and_median_agree():
     scale = OrdinalScale.of(drawn())
     opinions = np.linspace(-1, 7, 400)
     mean = scale.probabilities(opinions, 0.7) @ STARS
-    raw = scale.decide(opinions, 0.7)
+    raw = scale.point_prediction(opinions, 0.7)
     moved = raw != mean
     assert 0 < moved.mean() < 0.3
     assert np.abs(raw - mean).max() < 0.6
@@ -165,7 +170,7 @@ def test_the_opinion_of_a_lonely_rating_is_found():
     gaussian = Gaussian(np.array([mean]), DenseCovariance(np.array([[variance]])))
     layout = Layout("rows", 1, 1)
     one = Signals(layout, np.array([0, 1]), np.array([0], np.int32), np.array([5.0]))
-    _, values = fold_in_opinions(one, gaussian, Noise.of(noise, 1), Team(1), scale)
+    _, values = fold_in_latent(one, gaussian, Noise.of(noise, 1), Team(1), scale)
     f = mean + variance / (variance + noise) * (values - mean)
     low = (scale.cuts[-1] - f) / np.sqrt(noise)
     expected = stats.truncnorm.mean(low, np.inf, loc=f, scale=np.sqrt(noise))
@@ -281,7 +286,7 @@ def test_folding_in_ends_where_filling_in_again_and_again_does(dtype, monkeypatc
     monkeypatch.setattr(inverses, "_ROOM", 1)  # several batches
     signals = fit.signals.take(np.arange(fit.signals.count)[::-1])
     assert len(list(inverses.batches(signals))) > 3
-    weights, found = fold_in_opinions(signals, fit.state.gaussian, fit.noise, Team(2), fit.ordinal)
+    weights, found = fold_in_latent(signals, fit.state.gaussian, fit.noise, Team(2), fit.ordinal)
     expected, expected_weights = filled_in(signals, fit, 300)
     tolerance = 1e-6 if dtype == "float64" else 1e-4
     np.testing.assert_allclose(found, expected, atol=tolerance)
@@ -312,7 +317,7 @@ def test_a_step_that_goes_too_far_is_not_taken(monkeypatch):
 
 def one_rating():
     """The opinions, the system and the signal of a single rating of 3, under N(0, 1)."""
-    opinions = Opinions(OrdinalScale.of(drawn()), np.array([3.0]))
+    opinions = LatentResponses(OrdinalScale.of(drawn()), np.array([3.0]))
     gaussian = Gaussian(np.zeros(1), DenseCovariance(np.eye(1)))
     one = Signals(Layout("rows", 1, 1), np.array([0, 1]), np.zeros(1, np.int32), np.array([3.0]))
     return opinions, systems_of(one, one.values, gaussian, Noise.of(0.5, 1))

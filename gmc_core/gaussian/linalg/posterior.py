@@ -19,7 +19,7 @@ from gmc_core.gaussian.linalg.sweep import sweep
 
 
 @njit(nogil=True, cache=True)
-def invert(batch, places, systems, covariance, space, rows, inverses):  # type: ignore[no-untyped-def]
+def invert_systems(batch, places, systems, covariance, space, rows, inverses):  # type: ignore[no-untyped-def]
     """Solve the systems of ``batch`` and leave each -K⁻¹ (lower triangle) in ``inverses``.
 
     Parameters

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from gmc_core.base.errors import NotPositiveDefiniteError, NumericalError
+from gmc_core.base.errors import NotPositiveDefiniteError
 from gmc_core.gaussian.covariance import DenseCovariance, FactoredCovariance
 from gmc_core.gaussian.covariates import shifts
 from gmc_core.gaussian.linalg import solve

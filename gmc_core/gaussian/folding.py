@@ -26,8 +26,8 @@ def fold_in(
     team: ThreadPool,
     ordinal: OrdinalScale | None = None,
 ) -> npt.NDArray[np.floating]:
-    """(nnz,) the weights a_i of ``signals``: one E-step, for ordered ratings with the latent responses
-    behind them.
+    """(nnz,) the dual coefficients a_i of ``signals``: one E-step, for ordered ratings with the
+    latent responses behind them.
 
     Raises
     ------
@@ -42,8 +42,8 @@ def fold_in(
 def fold_in_latent(
     signals: Signals, gaussian: Gaussian, noise: Noise, team: ThreadPool, ordinal: OrdinalScale
 ) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.float64]]:
-    """(nnz,) weights and (nnz,) latent responses of signals of ordered ratings; a first guess at the
-    latent responses where Σ is a factor, as before the first iteration.
+    """(nnz,) dual coefficients and (nnz,) latent responses of signals of ordered ratings; a first
+    guess at the responses where Σ is a factor, as before the first iteration.
 
     Raises
     ------

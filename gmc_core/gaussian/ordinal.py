@@ -1,6 +1,6 @@
-"""Ordered ratings: a rating is the interval of a continuous latent response that it falls into.
+"""Ordered ratings: a rating is the interval that a continuous latent response falls into.
 
-A user's latent response of an item is z = f + e with f from the Gaussian and e ~ N(0, σ²), and
+A user's latent response to an item is z = f + e with f from the Gaussian and e ~ N(0, σ²), and
 the rating is the v-th value of the scale where c_{v-1} < z ≤ c_v (ordered probit). The
 steps between two values need not be equal, and a latent response beyond the last cut is no
 error. EM keeps the form that it has for numbers: the latent responses are filled in by their
@@ -107,7 +107,7 @@ class OrdinalScale:
         return np.clip(mean, median - below, median + above)
 
     def rating_of(self, latent: npt.ArrayLike) -> Floats:
-        """The value in whose interval each latent response falls; the nearest cut's for ± infinity."""
+        """The value in whose interval each latent response falls, ± infinity included."""
         return np.asarray(self.values[np.searchsorted(self.cuts, latent)])
 
     def probabilities(self, latent: Floats, variance: float | Floats) -> Floats:
@@ -145,8 +145,9 @@ class LatentResponses:
 
         Parameters
         ----------
-        batch, places, systems, inverses : see :func:`gmc_core.gaussian.linalg.posterior.invert_systems`;
-            the systems were solved for ``values``.
+        batch, places, systems, inverses : see
+            :func:`gmc_core.gaussian.linalg.posterior.invert_systems`; the systems were solved
+            for ``values``.
         shift : (nnz,) what the signals' covariates add to the mean.
         noise : σ² > 0, the variance of a latent response around f.
         values : (nnz,) latent responses to begin with, overwritten. rounds : at most; 0 takes them
@@ -165,18 +166,18 @@ class LatentResponses:
         )  # fmt: skip
         if why == compiled.NOT_FOUND:
             raise NumericalError(
-                f"The latent responses behind some ratings were not found in {rounds} rounds under this "
-                "model; fit it again with more noise, another ε, or in float64."
+                f"The latent responses behind some ratings were not found in {rounds} rounds under "
+                "this model; fit it again with more noise, another ε, or in float64."
             )
         if signal >= 0:
             raise NotFiniteError(
-                "The latent responses behind these ratings are not finite under this model; fit it again "
-                "with more noise."
+                "The latent responses behind these ratings are not finite under this model; fit it "
+                "again with more noise."
             )
 
     def squares(self, values: Floats, weights: npt.NDArray[np.floating], noise: float) -> float:
-        """Mean of E[(z - f̃)² | f̃, rating] over the ratings, for latent responses z̄ = ``values`` with
-        the weights K⁻¹ (z̄ - μ) under noise σ²."""
+        """Mean of E[(z - f̃)² | f̃, rating] over the ratings, where the latent responses are
+        z̄ = ``values`` and their dual coefficients K⁻¹ (z̄ - μ) = ``weights`` under noise σ²."""
         total = 0.0
         for of in self._parts():
             f = values[of] - noise * weights[of].astype(np.float64)

@@ -43,7 +43,7 @@ def prior_of(settings: FitSettings, ratings: Ratings, layout: Layout) -> Prior |
 
 
 def latent_variance(noise: Noise, settings: FitSettings) -> float:
-    """Of a latent response around its prediction, nearly: its noise, and what an item has of its own."""
+    """Of a latent response around its prediction, nearly: the noise and the item's own variance."""
     assert settings.prior_target is not None
     return float(noise.array[0, 0]) + settings.prior_target[-1]
 

@@ -6,8 +6,8 @@ of it comes from here: held-out predictions of a fit, predictions of pairs, comp
 tables, recommendations and their explanations.
 
 For numbers the prediction is the centre. For ordered ratings it is what the cuts decide,
-see :meth:`gmc_core.gaussian.ordinal.OrdinalScale.point_prediction`: with cuts 1.5, 2.3, 3.3, 4.5 an opinion
-of 2.4 is a 3.
+see :meth:`gmc_core.gaussian.ordinal.OrdinalScale.point_prediction`: with cuts 1.5, 2.3, 3.3, 4.5
+an opinion of 2.4 is a 3.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The latent responses behind ordered ratings under one Gaussian, found to the last digits that count.
+"""The latent responses behind ordered ratings under one Gaussian, found to convergence.
 
-A signal's latent responses are z = f + e with e ~ N(0, σ²), its ratings say low < z ≤ high, and
-f ~ N(m, S) at the observed places. What is wanted is the f of highest posterior density
+A signal's latent responses are z = f + e with e ~ N(0, σ²), its ratings say low < z ≤ high,
+and f ~ N(m, S) at the observed places. What is wanted is the f of highest posterior density
 and with it z = E[z | f, rating]: the one fixed point of filling z in and estimating f
-from it, K⁻¹ with K = S + σ² Id at hand.
+from it. K⁻¹ with K = S + σ² Id has been computed before.
 
-With the weights a, f = m + S a, and the scores s = d log P(rating | f) / df the gradient
+With the dual coefficients a, f = m + S a, and the scores s = d log P(rating | f) / df the gradient
 is r = s - a, and filling in once more is the step Δa = σ² K⁻¹ r, Δf = σ² (r - σ² K⁻¹ r):
 the gradient preconditioned by K. Conjugate gradients on it (Polak and Ribière, with a
 Newton step along each direction) need a third of the rounds, one product with K⁻¹ each.
@@ -190,21 +190,21 @@ def _climb(f, a, low, high, variance, inverse, tolerance, rounds):  # type: igno
 
 @njit(nogil=True, cache=True)
 def settle(batch, places, systems, inverses, ends, shift, variance, tolerance, rounds, values):  # type: ignore[no-untyped-def]
-    """The latent responses of the signals of ``batch``, and the weights K⁻¹ (latent responses - mean).
+    """The latent responses z of the signals of ``batch``, and their dual coefficients K⁻¹ (z - m).
 
     Parameters
     ----------
-    batch, places, systems, inverses : as :func:`gmc_core.gaussian.linalg.posterior.invert_systems` has left
-        them, with the weights of the latent responses in ``values``, where this begins.
+    batch, places, systems, inverses : as :func:`gmc_core.gaussian.linalg.posterior.invert_systems`
+        has left them, with the dual coefficients of ``values``, where this begins.
     ends : (low, high) of each rating's latent response. shift : what covariates add to the mean.
     variance : σ² > 0. tolerance : of a latent response's change by one more filling in.
     rounds : at most; 0 leaves the latent responses as they are.
-    values : (nnz,) the latent responses, overwritten.
+    values : (nnz,) the latent responses z, overwritten.
 
     Returns
     -------
-    The first signal whose latent responses are not there, or -1, and why: 0, NOT_FINITE or
-    NOT_FOUND.
+    The first signal whose latent responses were not computed, or -1, and why: 0, NOT_FINITE
+    or NOT_FOUND.
     """
     for k in range(len(batch)):
         signal = batch[k]

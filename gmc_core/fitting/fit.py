@@ -1,4 +1,4 @@
-"""One fit on one split: MAP-EM with held-out evaluation after every iteration.
+"""One fit on one split: a model's iterations, with held-out evaluation after each.
 
 fit = Fit(split, FitSettings(epsilon=0.3))
 for record in fit.records():      # the caller owns progress and stopping
@@ -27,7 +27,7 @@ from gmc_core.gaussian.estep import e_step, predict_pairs
 from gmc_core.gaussian.exact import ExactEm, ExactOptions
 from gmc_core.gaussian.folding import fold_in
 from gmc_core.gaussian.iterate import EmAlgorithm, EmState, EmStep, Spares, iterate
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.mixture import (
     Memberships,
     MixtureEm,
@@ -60,13 +60,13 @@ class StateError(ConfigError):
 
 
 class Fit:
-    """A fit in progress; immutable inputs, one current state.
+    """A fit in progress: inputs that never change, and the state of the last iteration.
 
     Parameters
     ----------
     split : what to learn from and what to predict.
     settings : defaults are filled in from the rating scale.
-    team : the threads, and the way to cancel; see :class:`Team`.
+    team : the threads, and the way to cancel; see :class:`ThreadPool`.
     start : the state of an interrupted fit with the same inputs.
     memory_limit : bytes; default see :func:`gmc_core.fitting.cost.memory_limit`.
 
@@ -92,7 +92,7 @@ class Fit:
         split: Split,
         settings: FitSettings | None = None,
         *,
-        team: Team | None = None,
+        team: ThreadPool | None = None,
         start: EmState | None = None,
         memory_limit: int | None = None,
     ) -> None:
@@ -102,7 +102,7 @@ class Fit:
             raise ConfigError("There are no training ratings, so there is nothing to learn from.")
         _check_range(settings, train.scale)
         self.settings = settings.resolved(train.scale, train.n_items)
-        self.team = team or Team()
+        self.team = team or ThreadPool()
         layout = Layout(self.settings.signals, train.n_users, train.n_items, self.settings.block)
         if split.shown is not None and layout.kind != "rows":
             raise ConfigError(
@@ -170,7 +170,7 @@ class Fit:
         if self.iteration == 0:
             self._state = self._initial_state()
         else:
-            team = Team(self.team.size)  # the fit's own was told to stop
+            team = ThreadPool(self.team.size)  # the fit's own may have been told to stop
             found = e_step(self.signals, self._state.gaussian, self._given_noise, team)
             self._state = replace(self._state, weights=found.weights)
         return self._state
@@ -196,7 +196,7 @@ class Fit:
         return initial_state(signals, self.settings.initial, self.settings.dtype)
 
     def _check_state(self, state: EmState) -> None:
-        """Compiled code would read beyond the end of arrays that are too short."""
+        """Raise StateError for arrays of other sizes: compiled code would read past their ends."""
         ratings, size = len(self.signals.values), self.signals.dimension
         gaussians, weights = [state.gaussian], [state.weights]
         right = isinstance(state, MixtureState) == (self._clusters is not None)
@@ -255,7 +255,7 @@ class Fit:
                 self.predictions = self._predict()
                 record = self._record(step, before[1], began)
             except BaseException as error:
-                # Stopped while predicting: state and records must not part.
+                # Stopped while predicting: the state stays that of the last record.
                 self._state, self.predictions, self._lent = before
                 if isinstance(error, NumericalError):
                     at = step.state.iteration
@@ -263,7 +263,7 @@ class Fit:
                 raise
             if algorithm.reuses_memory and not before[2]:
                 spares.put(before[0].gaussian)
-            del before, step  # or the old weights would live through the next iteration
+            del before, step  # or the old weights would stay in memory for one more iteration
             yield record
 
     def _algorithm(self) -> EmAlgorithm[Any, Any]:
@@ -273,10 +273,12 @@ class Fit:
         if not settings.is_exact:
             form = choose_form(signals.sizes, signals.dimension)
             if self._clusters is None:
-                return MapEm(signals, settings.epsilon, self.noise, team, form, settings.objective)
+                return MapEm(
+                    signals, settings.epsilon, self._given_noise, team, form, settings.objective
+                )
             warm = warm_up(settings.iterations)
             return MixtureEm(
-                signals, settings.epsilon, self.noise, team, form, self._clusters, warm
+                signals, settings.epsilon, self._given_noise, team, form, self._clusters, warm
             )
         latent = None
         if self.ordinal is not None:
@@ -292,7 +294,7 @@ class Fit:
             learn_noise=settings.learn_noise,
             covariate_strength=STRENGTH,
         )
-        return ExactEm(signals, settings.epsilon, self.noise, team, options)
+        return ExactEm(signals, settings.epsilon, self._given_noise, team, options)
 
     def scores(self) -> Scores | None:
         """Scores of the current predictions, None without hold-out."""
@@ -340,7 +342,7 @@ class Fit:
         return self._shown(latent)
 
     def _shown(self, latent: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Predictions in ratings from the centres of beliefs."""
+        """Predictions in ratings from the posterior means."""
         return answers(
             latent,
             scale=self.split.train.scale,
@@ -407,7 +409,7 @@ def fit(
     settings: FitSettings | None = None,
     *,
     on_iteration: Callable[[IterationRecord], object] | None = None,
-    team: Team | None = None,
+    team: ThreadPool | None = None,
 ) -> Fit:
     """Run a whole fit; ``on_iteration`` sees every record.
 

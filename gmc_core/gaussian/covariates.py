@@ -80,7 +80,7 @@ class Regression:
         gaussian: Gaussian,
         team: ThreadPool,
     ) -> tuple[Floats, Floats]:
-        """ΔB, and ΔB times a root of H⁻¹, both (N, G), from the weights a_i of the E-step."""
+        """ΔB, and ΔB times a root of H⁻¹, both (N, G), from the dual coefficients a_i."""
         matrix = signals.matrix(weights)
         with team.whole():
             summed = matrix.T @ self.covariates.astype(weights.dtype)

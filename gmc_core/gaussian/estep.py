@@ -2,8 +2,8 @@
 
     f̃_i = μ + Σ[:, o] a_i   with   a_i = (Σ[o, o] + Σ_w[o, o])⁻¹ (y_i - μ[o])
 
-Only the weights a_i (N_i numbers a signal) are computed and kept; whoever needs
-an estimate multiplies by the rows of Σ it needs.
+Only the dual coefficients a_i (N_i numbers a signal; ``weights`` in code and files) are
+computed and kept; whoever needs an estimate multiplies by the rows of Σ it needs.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ _PIECE = 5e8
 class Estimates:
     """The E-step's result for M signals.
 
-    weights : (nnz,) the a_i in the order of ``signals.indices``, working precision.
+    weights : (nnz,) the dual coefficients a_i in the order of ``signals.indices``, working
+        precision.
     quadratic : (M,) r_iᵀ a_i with r_i = y_i - μ[o].
     log_det : (M,) log|Σ[o, o] + Σ_w[o, o]|.
     """
@@ -69,7 +70,7 @@ def read_only(array: np.ndarray) -> np.ndarray:
 def compressed(
     signals: Signals, weights: npt.NDArray[np.floating]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The weights as a sparse matrix A (M × N) for compiled functions."""
+    """The dual coefficients as a sparse matrix A (M × N) for compiled functions."""
     return read_only(signals.indptr), read_only(signals.indices), read_only(weights)
 
 
@@ -93,8 +94,15 @@ def solve_systems(
     noise: Noise,
     team: ThreadPool,
 ) -> Estimates:
-    """Solve (Σ[o, o] + Σ_w[o, o]) a = values - μ[o] - (B x)[o] for all signals, heavy ones
-    first."""
+    """Solve (Σ[o, o] + Σ_w[o, o]) a = values - μ[o] - (B x)[o] for all signals.
+
+    Those with most observations come first, so that the threads end together.
+
+    Raises
+    ------
+    NumericalError, Cancelled
+        As :func:`e_step`.
+    """
     covariance = gaussian.covariance
     dtype = covariance.dtype
     systems = systems_of(signals, values, gaussian, noise)
@@ -168,7 +176,7 @@ def systems_of(
 def check_solved(failed: int, signals: Signals, dtype: np.dtype) -> None:
     """Raise NumericalError for the signal whose K was not positive definite (-1: none).
 
-    dtype : working precision; only the lower one has the higher as a remedy.
+    dtype : working precision; where it is float32, float64 is one more remedy.
     """
     if failed >= 0:
         remedy = "Raise ε, add noise, or compute in float64."
@@ -181,7 +189,7 @@ def check_solved(failed: int, signals: Signals, dtype: np.dtype) -> None:
 
 
 def estimates_of(systems: solve.Systems) -> Estimates:
-    """What solving has left in ``systems``."""
+    """The results that solving has written to ``systems``."""
     forms = systems.forms
     return Estimates(systems.weights, forms[:, 0].copy(), forms[:, 1].copy())
 

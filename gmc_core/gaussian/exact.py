@@ -8,7 +8,7 @@ Rubin, Statistical Analysis with Missing Data) puts it back:
     Σ' = (1/M) Σ_i [(f̃_i - μ')(f̃_i - μ')ᵀ + C_i] + ε Id
        = Σ + Σ G Σ - d dᵀ + ε Id,   G = (1/M) Σ_i U_iᵀ (a_i a_iᵀ - K_i⁻¹) U_i
 
-with the weights a_i = K_i⁻¹ (y_i - μ[o]), d = Σ ā and ā their mean. With ε = 0 an
+with the dual coefficients a_i = K_i⁻¹ (y_i - μ[o]), d = Σ ā and ā their mean. With ε = 0 an
 iteration never lowers the log-likelihood of the observed data; with ε it never
 lowers log-likelihood - (M ε / 2) tr Σ⁻¹.
 
@@ -243,8 +243,9 @@ def exact_em(
     return iterate(ExactEm(signals, epsilon, noise, team, options), start, iterations)
 
 
-# Cosines of the four Chebyshev nodes, in the order in which their steps are taken: a long
-# step overshoots what EM nearly solves in one, and the short one after it takes that back.
+# Cosines of the four Chebyshev nodes, in the order in which their steps are taken. A long step
+# overshoots in the components that EM's own length nearly solves at once; the short step after
+# it corrects that.
 _NODES = np.cos(np.pi * np.array([5, 3, 7, 1]) / 8)
 
 
@@ -252,8 +253,8 @@ def step_length(relaxation: float, done: int) -> float:
     """Length of the step after ``done`` steps of exact EM, in EM's own.
 
     Near the optimum a step of length η multiplies each component of the error by
-    1 - η x with x in (0, 1], and for EM itself all that is slow is slow because its x is
-    small. Four steps whose lengths are the reciprocals of the Chebyshev nodes on [a, 1]
+    1 - η x with x in (0, 1]; with EM's own length, η = 1, the components with small x
+    vanish slowly. Four steps whose lengths are the reciprocals of the Chebyshev nodes on [a, 1]
     reduce all components with x ≥ a as far as four steps can (Richardson's iteration);
     a is such that the longest step is ``relaxation``.
     """
@@ -326,10 +327,13 @@ def exact_m_step(
     epsilon: float,
     team: ThreadPool,
     prior: Prior | None = None,
-    relaxation: float = 1.0,
+    length: float = 1.0,
     regression: Regression | None = None,
 ) -> tuple[Gaussian, float | None]:
-    """New (μ, Σ, B) from the weights a_i and the lower triangle of G, which is overwritten.
+    """New (μ, Σ, B) from the dual coefficients a_i and G.
+
+    sums : lower triangle of G, overwritten with the new Σ. length : of the step, in EM's own,
+        see :func:`step_length`; shorter where Σ would not stay positive definite.
 
     Returns
     -------
@@ -344,10 +348,10 @@ def exact_m_step(
     half = np.empty_like(matrix)
     congruence(matrix, sums, half, team)
     strength = 0.0 if prior is None else prior.strength
-    share = signals.count / (signals.count + strength)
+    data_weight = signals.count / (signals.count + strength)
     added, taken = [], []  # factors of what comes to Σ' and what goes off
     if prior is not None:
-        added.append(prior.factor * np.sqrt(1 - share))
+        added.append(prior.factor * np.sqrt(1 - data_weight))
     coefficients, step = gaussian.coefficients, None
     if regression is not None:
         coefficients = regression.coefficients(gaussian)
@@ -361,36 +365,39 @@ def exact_m_step(
         first, last = span
         block = sums[first:last, :last]
         block += matrix[first:last, :last]
-        if share < 1:
-            block *= dtype.type(share)
+        if data_weight < 1:
+            block *= dtype.type(data_weight)
         if plus is not None:
             block += plus[first:last] @ plus[:last].T
         if minus is not None:
             block -= minus[first:last] @ minus[:last].T
         if prior is not None:
             at = np.arange(first, last)
-            sums[at, at] += ((1 - share) * prior.diagonal[at]).astype(dtype)
+            sums[at, at] += ((1 - data_weight) * prior.diagonal[at]).astype(dtype)
 
     team.run(rows, spans(len(sums), 128)[::-1], lambda: None)
-    change = moment_to_covariance(sums, matrix, shift * np.sqrt(share), epsilon, team)
-    length = _relax(sums, matrix, relaxation, half, team)
+    change = moment_to_covariance(sums, matrix, shift * np.sqrt(data_weight), epsilon, team)
+    length = _lengthen(sums, matrix, length, half, team)
     shift, change = shift * length, None if change is None else change * length
     if coefficients is not None and step is not None:
         coefficients = coefficients + step * length
     return Gaussian(gaussian.mean + shift, DenseCovariance(sums), coefficients), change
 
 
-def _relax(
-    new: FloatArray, old: FloatArray, relaxation: float, space: FloatArray, team: ThreadPool
+def _lengthen(
+    new: FloatArray, old: FloatArray, longest: float, space: FloatArray, team: ThreadPool
 ) -> float:
-    """new ← old + η (new - old), with the longest η ≤ ``relaxation`` of a few that leaves it
-    positive definite; returns η, 1 where none does.
+    """new ← old + η (new - old) with a step length η ≥ 1 that leaves it positive definite.
 
-    space : N × N workspace.
+    ``longest`` is tried first, then shorter ones; space : N × N workspace.
+
+    Returns
+    -------
+    η, which is 1 where no longer step is possible.
     """
     potrf = lapack.dpotrf if new.dtype == np.float64 else lapack.spotrf
     pieces = spans(len(new), 128)
-    for eta in (relaxation, (relaxation + 1) / 2, (relaxation + 3) / 4):
+    for eta in (longest, (longest + 1) / 2, (longest + 3) / 4):
         if eta <= 1:
             return 1.0
         length = new.dtype.type(eta)

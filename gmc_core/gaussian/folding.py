@@ -1,4 +1,4 @@
-"""Folding in: what signals say under a model that is not changed by them."""
+"""Folding in: the E-step for new signals, which leaves the model as it is."""
 
 from __future__ import annotations
 
@@ -59,6 +59,28 @@ def fold_in_latent(
     return found.weights, values
 
 
+def observed_factor(
+    gaussian: Gaussian, noise: Noise, observed: npt.NDArray[np.integer]
+) -> npt.NDArray[np.float64]:
+    """(n, n) lower Cholesky factor L of K = Σ[o, o] + Σ_w[o, o] of one signal, in float64.
+
+    With it K⁻¹ r is two triangular solves, and L⁻¹ Σ[o, :] gives variances too. The compiled
+    solves of the E-step have one right-hand side a signal and the working precision.
+
+    Raises
+    ------
+    NumericalError
+        If the covariance of the observations is singular.
+    """
+    kernel = gaussian.covariance.submatrix(observed, observed) + noise.submatrix(observed)
+    try:
+        return np.asarray(scipy.linalg.cholesky(kernel, lower=True, overwrite_a=True))
+    except np.linalg.LinAlgError:
+        raise NotPositiveDefiniteError(
+            "The covariance of these ratings is singular under this model; fit with a larger ε."
+        ) from None
+
+
 def explained(
     gaussian: Gaussian,
     noise: Noise,
@@ -72,15 +94,8 @@ def explained(
     Raises
     ------
     NumericalError
-        If the covariance of the observations is singular.
+        As :func:`observed_factor`.
     """
-    kernel = gaussian.covariance.submatrix(observed, observed) + noise.submatrix(observed)
-    try:
-        factor = scipy.linalg.cholesky(kernel, lower=True, overwrite_a=True)
-    except np.linalg.LinAlgError:
-        raise NotPositiveDefiniteError(
-            "A signal's observations have a singular covariance under this model, so it has no "
-            "standard deviations; fit with a larger ε."
-        ) from None
+    factor = observed_factor(gaussian, noise, observed)
     whitened = scipy.linalg.solve_triangular(factor, cross, lower=True, overwrite_b=True)
     return np.asarray(np.einsum("ij,ij->j", whitened, whitened))

@@ -30,8 +30,8 @@ FloatArray = npt.NDArray[np.floating]
 Floats = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.int64]
 
-# Numbers in the workspace, at least. Many small signals would otherwise go in batches of
-# one or two, each with the overhead of a team's run.
+# Numbers in the workspace, at least. Small signals would otherwise go in batches of one or
+# two, and starting the threads would take longer than the work.
 _ROOM = 1 << 20
 
 
@@ -66,7 +66,7 @@ def invert_batch(
     """Solve the systems of a batch and leave each -K⁻¹ (lower triangle) in ``inverses``.
 
     matrix : Σ. inverses : flat, at least Σ_i N_i² numbers. then : called with some of the
-    batch and where their inverses begin, as soon as these are there.
+    batch and where their inverses begin, as soon as these are computed.
 
     Returns
     -------
@@ -106,15 +106,16 @@ def inverting_e_step(
     values: Floats | None = None,
     rounds: int = ROUNDS,
 ) -> Estimates:
-    """MAP estimates of all signals by the inverses K_i⁻¹, with what else these are good for.
+    """MAP estimates of all signals by the inverses K_i⁻¹, which also give G and latent responses.
 
     Parameters
     ----------
     gaussian : with a dense Σ.
-    sums : to this (N × N, lower triangle) G is added.
-    latent, values : of ordered ratings, in place of the signals' values: where their
-        latent responses begin, overwritten by what they are under ``gaussian``; see
-        :meth:`gmc_core.gaussian.ordinal.LatentResponses.settle`, also for ``rounds``.
+    sums : (N, N), to whose lower triangle G of :mod:`gmc_core.gaussian.exact` is added.
+    latent, values : for ordered ratings. ``values`` (nnz,) are latent responses to begin
+        with, which replace the signals' values and are overwritten by those under
+        ``gaussian``; see :meth:`gmc_core.gaussian.ordinal.LatentResponses.settle`, also for
+        ``rounds``.
 
     Raises
     ------
@@ -159,7 +160,7 @@ def _settling(
     values: Floats,
     rounds: int,
 ) -> Callable[[Positions, Positions], None]:
-    """What is done with some signals as soon as their inverses are there."""
+    """A function that finds the latent responses of signals once their inverses are computed."""
     shift = shifts(signals, gaussian, signals.owners, signals.indices)
     if shift is None:
         shift = np.zeros(len(values))

@@ -7,17 +7,17 @@ that the signal came from it, its responsibility
 
     r_ik ∝ π_k N(y_i; μ_k[o], Σ_k[o, o] + Σ_w[o, o]),    Σ_k r_ik = 1.
 
-The M-step is the recipe's in each group, with the responsibilities as weights:
+The M-step is that of MAP-EM in each group, with the responsibilities as sample weights:
 
     R_k = Σ_i r_ik,   π_k = (R_k + 1) / (M + K)
     μ_k' = Σ_i r_ik f̃_ik / R_k,   Σ_k' = Σ_i r_ik (f̃_ik - μ_k')(…)ᵀ / R_k + ε Id
 
 (π under a uniform pseudo-signal in each group, a Dirichlet prior, so that no group's
-probability becomes 0). A signal is predicted by Σ_k r_ik f̃_ik. With K = 1 this is the
-recipe.
+probability becomes 0). A signal is predicted by Σ_k r_ik f̃_ik. With K = 1 this is
+MAP-EM.
 
-The first iterations are the recipe's, with one Gaussian: what it fills in serves each
-group better than the initial value, which a group of few signals never gets rid of.
+The first iterations are MAP-EM with one Gaussian. Its estimates are a better start for each
+group than the initial value, from which the estimates of a group of few signals hardly move.
 Then the signals are divided into groups, see :mod:`gmc_core.gaussian.mixture_start`.
 
 See Yu, Sapiro and Mallat, Solving inverse problems with piecewise linear
@@ -51,8 +51,8 @@ WARM = 4
 # Smaller sample weights are taken as 0: their roots would end below the normal numbers of
 # float32, where arithmetic is slow.
 _LEAST_WEIGHT = 1e-30
-# A group of fewer signals in all keeps its Gaussian: there is nothing to learn it from,
-# and it stays available to signals that come nearer to it.
+# A component with smaller responsibilities in all keeps its Gaussian: there is nothing to
+# learn it from, and signals may come nearer to it again.
 _FEWEST = 0.5
 
 
@@ -115,7 +115,7 @@ class MixtureState(EmState):
     """All that the next iteration of a mixture needs.
 
     gaussian : the mixture's own mean and covariance, see :meth:`Mixture.pooled`.
-    weights : (K, nnz) the a_i under each component.
+    weights : (K, nnz) the dual coefficients a_i under each component.
     responsibilities : (M, K), rows sum to 1.
     """
 
@@ -138,7 +138,7 @@ class Memberships:
 
 
 def initial_mixture(signals: Signals, initial: float, dtype: npt.DTypeLike) -> MixtureState:
-    """Iteration 0: one group, the recipe's initial estimates."""
+    """Iteration 0: one group, and the initial estimates of MAP-EM."""
     alone = initial_state(signals, initial, dtype)
     return MixtureState(
         0,
@@ -150,10 +150,10 @@ def initial_mixture(signals: Signals, initial: float, dtype: npt.DTypeLike) -> M
 
 
 def divide(state: MixtureState, groups: npt.NDArray[np.integer]) -> MixtureState:
-    """A state of one Gaussian as one of K that are still alike, each with its group.
+    """K equal components in place of a state's one, each responsible for its group.
 
-    groups : (M,) each signal's group from 0 to K - 1; -1 for a signal that shall be
-        of all groups as their sizes are.
+    groups : (M,) each signal's group from 0 to K - 1; -1 for a signal that belongs to all
+        groups in proportion to their sizes.
     """
     count = int(groups.max()) + 1
     responsibilities = (groups[:, None] == np.arange(count)).astype(np.float64)

@@ -3,7 +3,7 @@
     μ' = (1/M) Σ_i f̃_i,    Σ' = (1/M) Σ_i (f̃_i - μ')(f̃_i - μ')ᵀ + ε Id
 
 The estimates f̃_i = μ + Σ[:, o] a_i are never stored: with A the sparse M × N
-matrix of the weights a_i, row i of F = A Σ is f̃_i - μ, and three exact forms of
+matrix of the dual coefficients a_i, row i of F = A Σ is f̃_i - μ, and three exact forms of
 the same result follow. :func:`choose_form` takes the one with the fewest flops.
 """
 

@@ -7,7 +7,7 @@ error. EM keeps the form that it has for numbers: the latent responses are fille
 expectation z̄ = E[z | f̃, rating], a truncated Gaussian, and take the place of y
 (mean-field, as in Albert and Chib's augmentation).
 
-f̃ at the observed places costs nothing: with the weights a = K⁻¹ (z̄ - μ) it is
+f̃ at the observed places costs nothing: with the dual coefficients a = K⁻¹ (z̄ - μ) it is
 z̄ - σ² a.
 """
 
@@ -82,18 +82,18 @@ class OrdinalScale:
         return edges[place], edges[place + 1]
 
     def first_guess(self, ratings: npt.ArrayLike) -> Floats:
-        """Latent responses before anything is known of f: truncated around the scale's middle."""
+        """E[z | rating] under a wide Gaussian at the scale's middle, when f is not known yet."""
         low, high = self.bounds(ratings)
         middle = np.full(len(low), (self.cuts[0] + self.cuts[-1]) / 2)
         return truncated_mean(middle, low, high, (self.cuts[-1] - self.cuts[0]) / 3)
 
     def point_prediction(self, latent: npt.ArrayLike, variance: float) -> Floats:
-        """Ratings predicted from f̃: the median decision, as near to the mean as it goes.
+        """Ratings predicted from f̃: the Bayes decision under absolute error, refined.
 
         The value with the smallest expected absolute error is the median of the
         predictive distribution, the value in whose interval f̃ lies; the one with the
-        smallest squared error is its mean. What is returned is the mean, moved into
-        the range that is projected to the median where it lies outside.
+        smallest squared error is its mean. What is returned is the mean, moved as far as
+        it takes for projection to the scale's values to give the median.
 
         variance : of a latent response around f̃. The median does not depend on it, the mean
             hardly does.
@@ -141,7 +141,7 @@ class LatentResponses:
         values: Floats,
         rounds: int = ROUNDS,
     ) -> None:
-        """Find the latent responses of the signals ``batch``, and the weights of their systems.
+        """Find the latent responses of the signals ``batch``, and their dual coefficients.
 
         Parameters
         ----------
@@ -156,9 +156,9 @@ class LatentResponses:
         Raises
         ------
         NumericalError
-            If a latent response is beyond all numbers, as under a Gaussian that is, or is not found
+            If a latent response is not finite, as under a Gaussian that is not, or is not found
             in ``rounds``. One that by then moves by no more than 1e-4 ratings counts as found:
-            it changes predictions by less than what is shown of them.
+            it changes predictions by less than the digits that are shown.
         """
         signal, why = compiled.settle(
             batch, places, systems, inverses, (self._low, self._high), shift, noise, TOLERANCE,

@@ -200,19 +200,21 @@ class MixtureEm:
         if state.iteration >= self.warm and len(state.mixture.components) == 1:
             state = divide(state, self.groups)
         mixture, change = mixture_m_step(self.signals, state, self.epsilon, self.form, self.team)
-        new = MixtureState(
-            state.iteration + 1,
-            mixture.pooled(self.team),
-            np.zeros((len(mixture.components), 0)),
-            mixture=mixture,
-            responsibilities=state.responsibilities,
-        )
-        return new, change
+        # The pooled Gaussian is left for the end of the E-step, or its Σ would take memory
+        # beside the workspace of the solves.
+        empty = np.zeros((len(mixture.components), 0))
+        return replace(state, iteration=state.iteration + 1, weights=empty, mixture=mixture), change
 
     def e_step(self, state: MixtureState, last: bool) -> tuple[MixtureState, Memberships]:
-        """The estimates under each component, and the responsibilities."""
+        """The estimates under each component, the responsibilities, and the pooled Gaussian."""
         found = mixture_e_step(self.signals, state.mixture, self.noise, self.team)
-        return replace(state, weights=found.weights, responsibilities=found.responsibilities), found
+        new = replace(
+            state,
+            gaussian=state.mixture.pooled(self.team),
+            weights=found.weights,
+            responsibilities=found.responsibilities,
+        )
+        return new, found
 
     def figures(self, state: MixtureState, expected: Memberships) -> Figures:
         """The log-likelihood of the observed data under the mixture."""

@@ -8,8 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gmc_core.base.errors import ConfigError
+from gmc_core.cli.options import add_option
 from gmc_core.cli.reading import add_reading_arguments, reading_from_arguments
-from gmc_core.cli.values import block, four_numbers, noise, number, whole
+from gmc_core.cli.values import number, whole
+from gmc_core.gaussian.settings import FitSettings, settings_of_a_fit
 
 if TYPE_CHECKING:
     from gmc_core.fitting.experiment import ExperimentConfig
@@ -25,14 +27,8 @@ __all__ = [
 ]
 
 PROTOCOLS = ("weak", "strong", "none")
-SIGNALS = ("rows", "columns", "blocks")
-MODELS = ("paper", "exact", "ordinal", "mixture")
 # Destinations of the settings of a fit, for commands that choose or vary them.
-FIT = (
-    "model", "epsilon", "iterations", "noise", "init", "signals", "block", "dtype", "objective",
-    "prior_strength", "prior_target", "relaxation", "warm", "learn_noise", "attributes",
-    "components", "noise_sha256",
-)  # fmt: skip
+FIT = (*settings_of_a_fit(), "noise_sha256")
 # Of what a repeated command expects; roles of gmc_core.fitting.provenance, a test compares them.
 HASHES = ("data", "train", "test", "noise", "ratings")
 
@@ -68,6 +64,7 @@ def add_experiment_arguments(
         ("train", "the file given with --train"),
         ("test", "the file given with --test"),
         ("ratings", "the ratings, as read and filtered"),
+        ("noise", "the file of noise variances"),
     ):
         add(
             data,
@@ -122,117 +119,10 @@ def add_experiment_arguments(
     )
     add(protocol, "--strong-users", type=whole, metavar="N", help="novel users, strong only")
     model = parser.add_argument_group("model")
-    add(
-        model,
-        "--model",
-        choices=MODELS,
-        default="paper",
-        help="paper: the recipe (default); exact: exact EM with a prior; ordinal: the same on "
-        "ordered ratings; mixture: several Gaussians. Sets the defaults of the options below",
-    )
-    add(
-        model,
-        "--epsilon",
-        type=number,
-        metavar="E",
-        help="added to the covariance's diagonal (default: 0.3, scaled to the rating scale; exact "
-        "and ordinal: 0)",
-    )
-    add(
-        model,
-        "--iterations",
-        type=whole,
-        metavar="L",
-        help="of MAP-EM; 0 predicts the initial value (default: 10)",
-    )
-    add(
-        model,
-        "--noise",
-        type=noise,
-        metavar="VARIANCE|FILE",
-        help="noise of a rating: a variance, a .csv of item,variance lines, or an .npy matrix "
-        "(default: 0; exact and ordinal: 0.5, scaled)",
-    )
-    add(
-        model,
-        "--noise-sha256",
-        metavar="HASH",
-        help="refuse another file of noise variances: its SHA-256",
-    )
-    add(
-        model,
-        "--init",
-        type=number,
-        metavar="VALUE",
-        help="initial value of unknown ratings (default: 3 on star scales, else the midpoint)",
-    )
-    add(
-        model,
-        "--signals",
-        choices=SIGNALS,
-        default="rows",
-        help="what one draw of the Gaussian is: a row (user; default), a column (item), or a block",
-    )
-    add(model, "--block", type=block, metavar="HxW", help="size of a block (default: 16x16)")
-    add(
-        model,
-        "--dtype",
-        choices=("float64", "float32"),
-        default="float64",
-        help="precision; float32 halves the memory (default: float64)",
-    )
-    add(
-        model,
-        "--objective",
-        action=argparse.BooleanOptionalAction,
-        default=False,
-        help="also compute the paper's MAP objective at every iteration (slower)",
-    )
-    add(
-        model,
-        "--prior-strength",
-        type=number,
-        metavar="NU",
-        help="weight of the prior of exact EM, in users (default: half as many as there are "
-        "items, at most 300)",
-    )
-    add(
-        model,
-        "--prior-target",
-        type=four_numbers,
-        metavar="O,G,R,I",
-        help="what it shrinks to: variance shared by all items, by a genre, by items of the same "
-        "raters, and an item's own (default: 0.15,0,0.2,0.15, scaled)",
-    )
-    add(
-        model,
-        "--relaxation",
-        type=number,
-        metavar="ETA",
-        help="length of the longest of every four steps of exact EM, 1 up to 8 (default: 5)",
-    )
-    add(
-        model,
-        "--warm",
-        type=whole,
-        metavar="L",
-        help="iterations of the paper's recipe before exact EM (default: 3)",
-    )
-    add(
-        model,
-        "--learn-noise",
-        action=argparse.BooleanOptionalAction,
-        default=False,
-        help="exact EM begins with --noise and learns it",
-    )
-    add(
-        model,
-        "--attributes",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="whether exact EM uses what is known of users besides ratings (age, gender, …)",
-    )
-    add(model, "--components", type=whole, metavar="K", help="of a mixture (default: 2)")
+    declared = settings_of_a_fit()
+    for name in dict.fromkeys(("model", *declared)):  # first what decides the others' defaults
+        if name not in skip:
+            add_option(model, declared[name])
     add_reading_arguments(parser)
 
 
@@ -271,7 +161,6 @@ def config_from_arguments(args: argparse.Namespace, **fit: Any) -> ExperimentCon
         If values have no meaning, alone or together.
     """
     from gmc_core.fitting.experiment import ExperimentConfig
-    from gmc_core.gaussian.models import settings_for
     from gmc_core.protocol.filters import Filter
 
     pair = args.train is not None or args.test is not None
@@ -282,27 +171,11 @@ def config_from_arguments(args: argparse.Namespace, **fit: Any) -> ExperimentCon
             "With --protocol none nothing is drawn, so all repetitions would be the same; leave "
             "out --repetitions."
         )
-    if args.block is not None and args.signals != "blocks":
-        raise ConfigError("--block is the size of blocks; it needs --signals blocks.")
     thresholds = {
         name: getattr(args, name)
         for name in ("min_user_ratings", "min_item_ratings", "max_items")
         if getattr(args, name) is not None
     }
-    settings: dict[str, Any] = {
-        "initial": getattr(args, "init", None),
-        "signals": args.signals,
-        "dtype": args.dtype,
-        "objective": args.objective,
-    }
-    for name in (
-        "epsilon", "iterations", "noise", "prior_strength", "prior_target", "relaxation", "warm",
-        "learn_noise", "attributes", "components",
-    ):  # fmt: skip
-        if getattr(args, name, None) is not None:
-            settings[name] = getattr(args, name)
-    if args.block is not None:
-        settings["block"] = args.block
     return ExperimentConfig(
         data="" if pair else (args.data or "sample"),
         reading=reading_from_arguments(args),
@@ -314,13 +187,32 @@ def config_from_arguments(args: argparse.Namespace, **fit: Any) -> ExperimentCon
         strong_users=args.strong_users,
         seed=args.seed,
         repetitions=args.repetitions,
-        fit=replace(settings_for(args.model), **{**settings, **fit}),
+        fit=_settings(args, fit),
         expected={
             role: value
             for role in HASHES
             if (value := getattr(args, f"{role}_sha256", None)) is not None
         },
     )
+
+
+def _settings(args: argparse.Namespace, others: dict[str, Any]) -> FitSettings:
+    """The settings of the fit: the model's, then what was given."""
+    from gmc_core.gaussian.models import settings_for
+
+    declared = settings_of_a_fit()
+    given = {
+        name: value for name in declared if (value := getattr(args, name, None)) is not None
+    } | others
+    settings = replace(settings_for(given.pop("model", "paper")), **given)
+    for name in given:
+        needs = declared[name].needs
+        if needs is not None and getattr(settings, needs[0]) != needs[1]:
+            raise ConfigError(
+                f"{declared[name].flag} is {declared[name].about}; it needs "
+                f"{declared[needs[0]].flag} {needs[1]}."
+            )
+    return settings
 
 
 def _refuse_with_pair(args: argparse.Namespace) -> None:

@@ -124,7 +124,7 @@ def checked_config(values: dict[str, Any]) -> ExperimentConfig:
     """The settings, if each has the type that it is declared with; JSON could hold any."""
     config = ExperimentConfig.from_dict(values)
     options = split_reading(config.reading).get("options") or DelimitedOptions()
-    for part in (config, config.fit, config.filter, options):
+    for part in (config, config.filter, options):  # the settings of the fit check themselves
         for name, hint in get_type_hints(type(part)).items():
             if not _fits(getattr(part, name), hint):
                 raise TypeError(f"the setting {name} is {str(getattr(part, name))[:40]!r}")

@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from gmc_core.base.kinds import number_text
 from gmc_core.data.datasets import DATASETS
 from gmc_core.data.hashes import ROLES, given_name, is_hash, option
 from gmc_core.data.ratings import RatingScale
 from gmc_core.fitting.experiment import ExperimentConfig
 from gmc_core.fitting.provenance import paths
-from gmc_core.gaussian.settings import FitSettings
+from gmc_core.gaussian.settings import FitSettings, settings_of_a_fit
 from gmc_core.protocol.filters import Filter
 from gmc_core.protocol.splits import default_counts
 from gmc_core.runs.store.run import Run
@@ -137,7 +138,7 @@ def arguments_of(config: ExperimentConfig, *, sweep: bool = False, fit: bool = T
     def add(flag: str, value: Any) -> None:
         if value is not None:
             # One word, so that a value may begin with a minus sign.
-            given.append(f"{flag}={_number(value)}")
+            given.append(f"{flag}={number_text(value)}")
 
     if config.protocol == "pair":
         add("--train", config.train_file)
@@ -165,33 +166,14 @@ def _add_filter(add: Any, filter: Filter) -> None:
 
 
 def _fit(fit: FitSettings, *, sweep: bool) -> list[str]:
-    """The arguments of the settings of a fit."""
-    given = [f"--model={fit.model}"]
-
-    def add(flag: str, value: Any) -> None:
-        if value is not None:
-            given.append(f"{flag}={_number(value)}")
-
-    if not sweep:
-        add("--epsilon", fit.epsilon)
-        add("--iterations", fit.iterations)
-    add("--noise", fit.noise)
-    add("--init", fit.initial)
-    add("--signals", fit.signals)
-    if fit.signals == "blocks":
-        add("--block", "x".join(map(str, fit.block)))
-    add("--dtype", fit.dtype)
-    add("--prior-strength", fit.prior_strength)
-    if fit.prior_target is not None:
-        add("--prior-target", _joined(list(fit.prior_target)))
-    add("--relaxation", fit.relaxation)
-    add("--warm", fit.warm)
-    add("--components", fit.components)
-    if fit.is_exact:
-        given.append("--learn-noise" if fit.learn_noise else "--no-learn-noise")
-        given.append("--attributes" if fit.attributes else "--no-attributes")
-    if fit.model == "paper":
-        given.append("--objective" if fit.objective else "--no-objective")
+    """The arguments of the settings of a fit: the model, then all that have a meaning with it."""
+    declared = settings_of_a_fit()
+    left_out = {"model", *(("epsilon", "iterations") if sweep else ())}
+    given = [declared["model"].words(fit.model)]
+    for name, setting in declared.items():
+        value = getattr(fit, name)
+        if name not in left_out and value is not None and setting.applies(fit):
+            given.append(setting.words(value))
     return given
 
 
@@ -226,15 +208,8 @@ def _codes(values: Any) -> list[str]:
     """The values that mean "not rated"; those of an imported run only if they have sense."""
     if not isinstance(values, (list, tuple)):
         return []
-    return [_number(value) for value in values if isinstance(value, (str, int, float))]
+    return [number_text(value) for value in values if isinstance(value, (str, int, float))]
 
 
 def _joined(values: list[Any]) -> str:
-    return ",".join(_number(value) for value in values)
-
-
-def _number(value: Any) -> str:
-    """The shortest text that reads back as the same number."""
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        return str(int(value))
-    return str(value)
+    return ",".join(number_text(value) for value in values)

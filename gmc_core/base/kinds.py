@@ -46,7 +46,7 @@ class Kind(Protocol):
         ...
 
 
-def number_text(value: float | str) -> str:
+def shortest_text(value: float | str) -> str:
     """The shortest text that reads back as the same number; a text stays as it is."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return str(int(value))
@@ -57,6 +57,9 @@ def listed(words: Sequence[str], last: str = "or") -> str:
     """ "a, b or c"."""
     head, tail = list(words[:-1]), list(words[-1:])
     return f" {last} ".join([", ".join(head), *tail] if head else tail)
+
+
+_COUNTS = {2: "two", 3: "three", 4: "four"}
 
 
 def _between(what: str, low: float, high: float, *, above: bool = False) -> str:
@@ -96,7 +99,10 @@ class Number(_Plain):
     def holds(self, value: Any) -> bool:
         if isinstance(value, bool) or not isinstance(value, Real):
             return False
-        number = float(value)
+        try:
+            number = float(value)
+        except OverflowError:  # JSON knows whole numbers that no float can hold
+            return False
         inside = self.low < number if self.above else self.low <= number
         return math.isfinite(number) and inside and number <= self.high
 
@@ -107,7 +113,7 @@ class Number(_Plain):
             raise ValueError(f"{text!r} is no number") from None
 
     def write(self, value: Any) -> str:
-        return number_text(value)
+        return shortest_text(value)
 
 
 @dataclass(frozen=True)
@@ -195,7 +201,7 @@ class Numbers(_Plain):
 
     @property
     def range(self) -> str:
-        return f"{self.count} numbers of at least {self.low:g}"
+        return f"{_COUNTS.get(self.count, self.count)} numbers of at least {self.low:g}"
 
     def holds(self, value: Any) -> bool:
         one = Number(self.low)
@@ -213,7 +219,7 @@ class Numbers(_Plain):
         return tuple(Number().parse(part) for part in parts)
 
     def write(self, value: Any) -> str:
-        return ",".join(map(number_text, value))
+        return ",".join(map(shortest_text, value))
 
 
 @dataclass(frozen=True)
@@ -264,4 +270,4 @@ class NumberOrFile(_Plain):
         raise ValueError(f"{text!r} is no number and no file ({listed(self.suffixes)})")
 
     def write(self, value: Any) -> str:
-        return number_text(value)
+        return shortest_text(value)

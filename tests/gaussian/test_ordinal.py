@@ -244,7 +244,10 @@ def test_every_named_model_fits_other_scales(name):
         ({"model": "other"}, "The model must be paper, exact, ordinal or mixture, not 'other'"),
         ({"prior_strength": 3.0}, "prior belongs to the models exact and ordinal"),
         ({"model": "exact", "relaxation": 9.0}, "a number from 1 to 8, not 9"),
-        ({"model": "exact", "prior_target": (0.1, -1.0, 0.0, 0.0)}, "4 numbers of at least 0, not"),
+        (
+            {"model": "exact", "prior_target": (0.1, -1.0, 0.0, 0.0)},
+            "four numbers of at least 0, not",
+        ),
         ({"model": "exact", "warm": 0}, "warm-up iterations must be a whole number from 1"),
         ({"learn_noise": True}, "noise belongs to the models exact and ordinal"),
         ({"model": "exact", "noise": 0.0, "learn_noise": True}, "one variance above 0"),

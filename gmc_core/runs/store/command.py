@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from gmc_core.base.kinds import number_text
+from gmc_core.base.kinds import shortest_text
 from gmc_core.data.datasets import DATASETS
 from gmc_core.data.hashes import ROLES, given_name, is_hash, option
 from gmc_core.data.ratings import RatingScale
@@ -138,7 +138,7 @@ def arguments_of(config: ExperimentConfig, *, sweep: bool = False, fit: bool = T
     def add(flag: str, value: Any) -> None:
         if value is not None:
             # One word, so that a value may begin with a minus sign.
-            given.append(f"{flag}={number_text(value)}")
+            given.append(f"{flag}={shortest_text(value)}")
 
     if config.protocol == "pair":
         add("--train", config.train_file)
@@ -208,8 +208,8 @@ def _codes(values: Any) -> list[str]:
     """The values that mean "not rated"; those of an imported run only if they have sense."""
     if not isinstance(values, (list, tuple)):
         return []
-    return [number_text(value) for value in values if isinstance(value, (str, int, float))]
+    return [shortest_text(value) for value in values if isinstance(value, (str, int, float))]
 
 
 def _joined(values: list[Any]) -> str:
-    return ",".join(number_text(value) for value in values)
+    return ",".join(shortest_text(value) for value in values)

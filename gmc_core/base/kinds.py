@@ -7,9 +7,10 @@ stays 1, since the keys of stored runs are hashes of what was written.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, Protocol
 
 
@@ -17,12 +18,16 @@ class Kind(Protocol):
     """What all kinds can do.
 
     range : what is allowed, as the end of "ε must be …". metavar : for a value in a help text.
+    repeated : a value is a tuple, and the option is given once for each of its parts, which
+    :meth:`parse` and :meth:`write` are about.
     """
 
     @property
     def range(self) -> str: ...
     @property
     def metavar(self) -> str: ...
+    @property
+    def repeated(self) -> bool: ...
     def holds(self, value: Any) -> bool:
         """Whether it is one of these, whatever JSON or a caller has put there."""
         ...
@@ -71,10 +76,11 @@ def _between(what: str, low: float, high: float, *, above: bool = False) -> str:
     return what
 
 
-class _Plain:
+class Plain:
     """What most kinds have in common: a value is kept and written as it is."""
 
     metavar = "VALUE"
+    repeated = False
 
     def normal(self, value: Any) -> Any:
         return value
@@ -84,7 +90,7 @@ class _Plain:
 
 
 @dataclass(frozen=True)
-class Number(_Plain):
+class Number(Plain):
     """A finite number; ``above`` : the lower end itself is not allowed."""
 
     low: float = -math.inf
@@ -117,7 +123,7 @@ class Number(_Plain):
 
 
 @dataclass(frozen=True)
-class Whole(_Plain):
+class Whole(Plain):
     """A whole number; in text, 5_000 and 5e3 are none."""
 
     low: int = 0
@@ -126,11 +132,18 @@ class Whole(_Plain):
 
     @property
     def range(self) -> str:
+        low = -math.inf if self.low == -(2**63) else self.low
         high = math.inf if self.high == 2**63 - 1 else self.high
-        return _between("a whole number", self.low, high)
+        return _between("a whole number", low, high)
 
     def holds(self, value: Any) -> bool:
         return type(value) is int and self.low <= value <= self.high
+
+    def normal(self, value: Any) -> Any:
+        """NumPy's whole numbers become Python's; True is none, though Python counts with it."""
+        if isinstance(value, bool) or not isinstance(value, Integral):
+            return value
+        return int(value)
 
     def parse(self, text: str) -> int:
         try:
@@ -140,14 +153,15 @@ class Whole(_Plain):
 
 
 @dataclass(frozen=True)
-class OneOf(_Plain):
+class OneOf(Plain):
     """One of a few words."""
 
     choices: tuple[str, ...]
+    metavar: str = ""
 
     @property
     def range(self) -> str:
-        return listed(self.choices)
+        return listed([word if word.isalnum() else repr(word) for word in self.choices])
 
     def holds(self, value: Any) -> bool:
         return isinstance(value, str) and value in self.choices
@@ -159,7 +173,7 @@ class OneOf(_Plain):
 
 
 @dataclass(frozen=True)
-class YesNo(_Plain):
+class YesNo(Plain):
     """True or false; on the command line ``--option`` and ``--no-option``."""
 
     range = "true or false"
@@ -177,11 +191,14 @@ class YesNo(_Plain):
 
 
 @dataclass(frozen=True)
-class Words(_Plain):
-    """A text, such as the name of a file."""
+class Words(Plain):
+    """A text, such as the path of a file."""
 
     metavar: str = "TEXT"
     range = "a text"
+
+    def normal(self, value: Any) -> Any:
+        return os.fspath(value) if isinstance(value, os.PathLike) else value
 
     def holds(self, value: Any) -> bool:
         return isinstance(value, str)
@@ -191,7 +208,7 @@ class Words(_Plain):
 
 
 @dataclass(frozen=True)
-class Numbers(_Plain):
+class Numbers(Plain):
     """``count`` numbers of at least ``low``, written with commas between them."""
 
     count: int
@@ -223,7 +240,7 @@ class Numbers(_Plain):
 
 
 @dataclass(frozen=True)
-class Size(_Plain):
+class Size(Plain):
     """Height and width, each at least 1, written HxW."""
 
     metavar: str = "HxW"
@@ -246,7 +263,7 @@ class Size(_Plain):
 
 
 @dataclass(frozen=True)
-class NumberOrFile(_Plain):
+class NumberOrFile(Plain):
     """A number of at least ``low``, or the path of a file with one of the suffixes."""
 
     low: float
@@ -258,8 +275,11 @@ class NumberOrFile(_Plain):
         return f"a number of at least {self.low:g} or a file ({listed(self.suffixes)})"
 
     def holds(self, value: Any) -> bool:
-        # What a file must look like is said by who reads it, with the file's name.
+        # What a file must look like says the one who reads it, with the file's name.
         return isinstance(value, str) or Number(self.low).holds(value)
+
+    def normal(self, value: Any) -> Any:
+        return os.fspath(value) if isinstance(value, os.PathLike) else value
 
     def parse(self, text: str) -> float | str:
         try:

@@ -13,13 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 from gmc_core.base.errors import ConfigError
 from gmc_core.base.kinds import Kind, YesNo
 
 _KEY = "setting"
-_Found = TypeVar("_Found", bound="Setting")
 
 
 @dataclass(frozen=True)
@@ -89,15 +88,19 @@ class Setting:
         """The default for a person."""
         if self.usual_words:
             return self.usual_words
+        if self.default in (None, ()):
+            return ""
         if isinstance(self.kind, YesNo):
             return "on" if self.default else "off"
-        return "" if self.default is None else self.kind.write(self.default)
+        return self.kind.write(self.default)
 
-    def words(self, value: Any) -> str:
-        """The word of a command that gives it this value; one, so that it may begin with "-"."""
+    def words(self, value: Any) -> list[str]:
+        """The words of a command that give it this value."""
         if isinstance(self.kind, YesNo):
-            return self.flag if value else f"--no-{self.flag.removeprefix('--')}"
-        return f"{self.flag}={self.kind.write(value)}"
+            return [self.flag if value else f"--no-{self.flag.removeprefix('--')}"]
+        # One word with its option, so that a value may begin with a minus sign.
+        values = value if self.kind.repeated else [value]
+        return [f"{self.flag}={self.kind.write(one)}" for one in values]
 
     @property
     def may_be_none(self) -> bool:
@@ -121,13 +124,17 @@ def setting(default: Any, declaration: Setting) -> Any:
     return field(default=default, metadata={_KEY: declaration})
 
 
-@cache
-def declared(owner: Any, kind: type[_Found] = Setting) -> Mapping[str, _Found]:  # type: ignore[assignment]
+def declared(owner: type) -> Mapping[str, Setting]:
     """Name → declaration of the settings of a dataclass, in its order."""
+    return _declared(owner)
+
+
+@cache
+def _declared(owner: Any) -> Mapping[str, Setting]:
     found = {}
     for one in dataclasses.fields(owner):
         declaration = one.metadata.get(_KEY)
-        if isinstance(declaration, kind):
+        if declaration is not None:
             found[one.name] = replace(declaration, name=one.name, default=one.default)
     return MappingProxyType(found)
 
@@ -140,8 +147,7 @@ def check(owner: Any) -> None:
     ConfigError
         If a value is none of its setting's.
     """
-    made: Any = type(owner)
-    for name, one in declared(made).items():
+    for name, one in declared(type(owner)).items():
         value = one.kind.normal(getattr(owner, name))
         object.__setattr__(owner, name, value)
         one.check(value)

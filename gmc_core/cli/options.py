@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from gmc_core.base.kinds import OneOf, Words, YesNo
+from gmc_core.base.kinds import OneOf, YesNo
 from gmc_core.base.setting import Setting
 from gmc_core.cli.output import note
 from gmc_core.cli.values import typed
@@ -49,10 +49,12 @@ def add_option(group: argparse._ActionsContainer, setting: Setting, **others: An
         options["action"] = argparse.BooleanOptionalAction
     elif isinstance(kind, OneOf):
         options["choices"] = kind.choices
+        options["metavar"] = kind.metavar or None
     else:
         options["metavar"] = kind.metavar
-        if not isinstance(kind, Words):
-            options["type"] = typed(kind)
+        options["type"] = typed(kind)
+        if kind.repeated:
+            options["action"] = "append"
     options |= others
     now = group.add_argument(setting.flag, **options)
     for former in setting.former:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from gmc_core.base.errors import ConfigError
 from gmc_core.base.kinds import Number, NumberOrFile, Numbers, OneOf, Size, Whole, YesNo, listed
@@ -392,4 +392,4 @@ class FitSettings:
 
 def settings_of_a_fit() -> Mapping[str, FitSetting]:
     """Field of :class:`FitSettings` → its declaration."""
-    return declared(FitSettings, FitSetting)
+    return cast("Mapping[str, FitSetting]", declared(FitSettings))

@@ -133,7 +133,9 @@ def test_what_no_setting_can_be_is_refused_by_name(name):
         with pytest.raises(ConfigError) as refused:
             FitSettings.from_dict({"model": setting.models[-1], name: value})
         assert setting.noun in str(refused.value)
-        assert f"must be {setting.kind.range}, not {setting.kind.normal(value)!r}"[:80] in str(refused.value)
+        assert f"must be {setting.kind.range}, not {setting.kind.normal(value)!r}"[:80] in str(
+            refused.value
+        )
 
 
 @pytest.mark.parametrize("name", [name for name, one in SETTINGS.items() if one.scope])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gmc_core.base.kinds import YesNo
+from gmc_core.base.kinds import OneOf, YesNo
 from gmc_core.base.setting import Setting
 from gmc_core.gaussian.settings import settings_of_a_fit
 
@@ -24,7 +24,7 @@ def table() -> str:
             f"`{_usage(setting)}`",
             setting.scope or "all",
             setting.default_words,
-            "" if isinstance(setting.kind, YesNo) else setting.kind.range,
+            "" if isinstance(setting.kind, YesNo | OneOf) else setting.kind.range,
             setting.about,
         )
         lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
@@ -39,9 +39,11 @@ def with_table(page: str) -> str:
 
 
 def _usage(setting: Setting) -> str:
+    if isinstance(setting.kind, OneOf):
+        return f"{setting.flag} {'|'.join(setting.kind.choices)}"
     if not isinstance(setting.kind, YesNo):
         return f"{setting.flag} {setting.kind.metavar}"
-    return setting.words(not setting.default)
+    return setting.words(not setting.default)[0]
 
 
 if __name__ == "__main__":

@@ -48,13 +48,17 @@ def add_experiment_arguments(
     """All that decides an experiment's figures.
 
     skip : destinations ("epsilon", "iterations", …) that the command defines
-        itself, such as a list where this has one value, or does not have.
+        itself, such as a list where this has one value, or does not have. What is
+        parsed holds None for them.
     """
 
     def add(group: argparse._ArgumentGroup, *settings: Setting, **others: Any) -> None:
         for one in settings:
-            if others.get("dest", one.name) not in skip:
+            name = others.get("dest", one.name)
+            if name not in skip:
                 add_option(group, one, **others)
+            elif parser.get_default(name) is None:
+                parser.set_defaults(**{name: None})
 
     experiment = declared(ExperimentConfig)
     data = parser.add_argument_group("data")
@@ -151,9 +155,8 @@ def _settings(args: argparse.Namespace, others: dict[str, Any]) -> FitSettings:
     for name in given:
         needs = fit[name].needs
         if needs is not None and getattr(settings, needs[0]) != needs[1]:
-            raise ConfigError(
-                f"{fit[name].flag} is {fit[name].about}; it needs {fit[needs[0]].flag} {needs[1]}."
-            )
+            (other,) = fit[needs[0]].words(needs[1])
+            raise ConfigError(f"{fit[name].flag} is {fit[name].about}; it needs {other}.")
     return settings
 
 

@@ -66,6 +66,7 @@ _ALWAYS = (
     "prior_strength", "prior_target", "relaxation", "warm", "components", "learn_noise",
     "attributes",
 )  # fmt: skip
+_AS_FLOATS = ("epsilon", "initial")
 
 
 @dataclass(frozen=True)
@@ -356,16 +357,21 @@ class FitSettings:
             for name, one in settings_of_a_fit().items()
             if getattr(self, name) is None
         }
-        # One number, one key of stored runs: 1 and 1.0 are written differently.
-        given = {name: getattr(self, name) for name in ("epsilon", "initial")}
-        known = {name: float(value) for name, value in given.items() if value is not None}
+        # One number, one key of stored runs: 1 and 1.0 are written differently. Those of _ALWAYS
+        # but for two have been written as they were given.
+        known = {
+            name: float(value)
+            for name, one in settings_of_a_fit().items()
+            if isinstance(one.kind, Number) and (name in _AS_FLOATS or name not in _ALWAYS)
+            if (value := getattr(self, name)) is not None
+        }
         return replace(self, **{**missing, **known})
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON; :meth:`from_dict` is the way back.
 
         Keys of stored runs are hashes of this: a setting that came after ``_ALWAYS`` is left out
-        where it is the default, so that runs of before are still found.
+        where it is the default, and reads back as None, so that runs of before are still found.
         """
         given = {name: getattr(self, name) for name in settings_of_a_fit()}
         return {

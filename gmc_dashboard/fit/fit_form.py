@@ -178,8 +178,11 @@ class _Form:
                 continue
             needs = setting.needs
             meaning = needs is None or self.given.get(needs[0]) == needs[1]
-            if meaning and self.kind in (shown.models or setting.models):
-                self.given[name] = _OWN.get(name, _plain)(setting, self)
+            if not meaning or self.kind not in (shown.models or setting.models):
+                continue
+            value = _OWN.get(name, _plain)(setting, self)
+            if value is not None or setting.may_be_none:
+                self.given[name] = value
 
 
 def _plain(setting: FitSetting, form: _Form) -> Any:
@@ -242,11 +245,11 @@ def _block_side(place: DeltaGenerator, label: str, key: str) -> int:
     return int(place.number_input(label, 1, 512, 16, key=key, bind="query-params"))
 
 
-def _attributes(setting: FitSetting, form: _Form) -> bool:
-    """Whether the mean depends on users' attributes; asked where these make groups."""
+def _attributes(setting: FitSetting, form: _Form) -> bool | None:
+    """Whether the mean depends on users' attributes; None where these make no groups."""
     names = _attribute_names(form.ratings, form.ratings.side_sha256)
     if not names:
-        return True
+        return None
     help = (
         f"The mean depends on the users' {escape(', '.join(names))}: μ + B x. Groups of fewer "
         f"than {LEAST_USERS} users are left out. Users must be the signals."

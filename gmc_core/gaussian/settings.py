@@ -315,6 +315,29 @@ class FitSettings:
             label="Use what is known of the users",
         ),
     )
+    # Chosen on ratings held out inside the training set of MovieLens 1M, see docs/beyond.md.
+    attributes_strength: float | None = fit_setting(
+        None,
+        kind=Number(0, above=True, metavar="LAMBDA"),
+        noun="The weight λ of users' attributes",
+        flag="--attributes-strength",
+        models=EXACT,
+        needs=("attributes", True),
+        about="weight of the prior of what groups of users like, in users: of few users little is "
+        "believed",
+        usual=dict.fromkeys(EXACT, 100.0),
+        named="λ = {:.4g}",
+        control=Control(
+            card="model",
+            label="Weight λ of the users' attributes, in users",
+            low=1,
+            high=1e5,
+            step=50,
+            format="%g",
+            help="What a group of n users likes more than others do is believed by about "
+            "n / (n + λ).",
+        ),
+    )
 
     def __post_init__(self) -> None:
         check(self)

@@ -135,7 +135,10 @@ def test_what_is_known_of_users_can_be_left_out(store, tmp_path):
     used = at.toggle(key="attributes")
     assert used.value is True
     assert "age, gender, occupation: μ + B x" in used.help and "zip" not in used.help
+    weight = at.number_input(key="attributes_strength")
+    assert weight.value is None and weight.placeholder == "100 (default)"
     used.set_value(False).run()
+    assert "attributes_strength" not in [number.key for number in at.number_input]
     at.button(key="start_fit").click().run()
     assert not at.exception
     (run,) = store.runs()

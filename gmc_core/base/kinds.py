@@ -69,11 +69,11 @@ _COUNTS = {2: "two", 3: "three", 4: "four"}
 
 def _between(what: str, low: float, high: float, *, above: bool = False) -> str:
     """ "a number of at least 0", "a whole number from 1 to 20"."""
-    if high < math.inf and low > -math.inf:
+    if low > -math.inf and high < math.inf and not above:
         return f"{what} from {low:g} to {high:g}"
-    if low > -math.inf:
-        return f"{what} {'above' if above else 'of at least'} {low:g}"
-    return what
+    least = f" {'above' if above else 'of at least'} {low:g}" if low > -math.inf else ""
+    most = f"at most {high:g}" if high < math.inf else ""
+    return f"{what}{least}{' and' if least and most else ' of' if most else ''} {most}".rstrip()
 
 
 class Plain:

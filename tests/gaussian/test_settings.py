@@ -167,3 +167,21 @@ def test_a_setting_that_needs_another_is_refused_without_it():
 def test_the_docs_table_is_that_of_the_declarations():
     page = PAGE.read_text(encoding="utf-8")
     assert with_table(page) == page, "python -m tests.tools.settings_table writes it anew"
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (Number(), "a number"),
+        (Number(0, above=True), "a number above 0"),
+        (Number(0, 1, above=True), "a number above 0 and at most 1"),
+        (Number(high=1), "a number of at most 1"),
+        (Number(1, 8), "a number from 1 to 8"),
+        (Whole(1), "a whole number of at least 1"),
+        (OneOf((".", ",")), "'.' or ','"),
+    ],
+)
+def test_a_range_says_which_ends_it_has(kind, words):
+    assert kind.range == words
+    for value, inside in ((0, None), (1, True), (8, None), (True, False), (None, False)):
+        assert inside is None or kind.holds(value) == (inside and not isinstance(kind, OneOf))

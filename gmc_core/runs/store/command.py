@@ -14,7 +14,7 @@ from typing import Any
 from gmc_core.base.kinds import shortest_text
 from gmc_core.base.setting import declared
 from gmc_core.data.datasets import DATASETS
-from gmc_core.data.hashes import given_name, is_hash, option
+from gmc_core.data.hashes import ROLES, given_name, is_hash, option
 from gmc_core.data.ratings import RatingScale
 from gmc_core.data.reading_options import OPTIONS, options_of, sensible
 from gmc_core.fitting.experiment import ExperimentConfig
@@ -127,8 +127,9 @@ def arguments_of(config: ExperimentConfig, *, sweep: bool = False, fit: bool = T
     given = _words(config, names)
     if config.protocol != "pair":
         given += _words(config.filter, declared(Filter))
-    for role, hash in config.expected.items():
-        given.append(f"{option(role)}={hash}")
+    given += [
+        f"{option(role)}={config.expected[role]}" for role in ROLES if role in config.expected
+    ]
     if fit:
         given += _fit(config.fit, sweep=sweep)
     for name, value in options_of(config.reading).items():

@@ -156,7 +156,9 @@ def _settings(args: argparse.Namespace, others: dict[str, Any]) -> FitSettings:
         needs = fit[name].needs
         if needs is not None and getattr(settings, needs[0]) != needs[1]:
             (other,) = fit[needs[0]].words(needs[1])
-            raise ConfigError(f"{fit[name].flag} is {fit[name].about}; it needs {other}.")
+            raise ConfigError(
+                f"{fit[name].noun} ({fit[name].flag}) needs {other}; give that, or leave it out."
+            )
     return settings
 
 

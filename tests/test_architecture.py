@@ -190,16 +190,12 @@ def test_the_hash_of_a_file_is_written_once():
 
 
 def test_what_the_command_line_repeats_to_start_quickly_equals_the_originals():
-    from gmc_core.cli import arguments, runs
-    from gmc_core.fitting import experiment
+    from gmc_core.cli import runs
     from gmc_core.gaussian import settings, signals
     from gmc_core.runs.store import run
 
     assert runs.STATES == run.STATES
-    # "pair" is what a data set with its own test file makes of the protocol.
-    assert {*arguments.PROTOCOLS, "pair"} == set(experiment.PROTOCOLS)
-    assert arguments.SIGNALS == signals.KINDS
-    assert arguments.MODELS == settings.MODEL_KINDS
+    assert settings.settings_of_a_fit()["signals"].kind.choices == signals.KINDS
 
 
 @pytest.mark.parametrize(("given", "expected"), [(None, "20"), ("26", "26")])

@@ -20,7 +20,7 @@ from gmc_core.base.errors import ConfigError, NumericalError
 from gmc_core.data.ratings import RatingScale
 from gmc_core.fitting.cost import Cost, check_memory, estimate_fit, has_large_weights
 from gmc_core.fitting.records import IterationRecord as IterationRecord
-from gmc_core.gaussian.attributes import STRENGTH, UserGroups
+from gmc_core.gaussian.attributes import UserGroups
 from gmc_core.gaussian.covariance import DenseCovariance
 from gmc_core.gaussian.em import MapEm, initial_state
 from gmc_core.gaussian.estep import e_step, predict_pairs
@@ -292,7 +292,7 @@ class Fit:
             warm_epsilon=paper_epsilon(self.split.train.scale),
             latent=latent,
             learn_noise=settings.learn_noise,
-            covariate_strength=STRENGTH,
+            covariate_strength=settings.attributes_strength or 1.0,
         )
         return ExactEm(signals, settings.epsilon, self._given_noise, team, options)
 

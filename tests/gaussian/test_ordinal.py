@@ -246,16 +246,19 @@ def test_every_named_model_fits_other_scales(name):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model": "other"}, "The model is"),
-        ({"prior_strength": 3.0}, "belong to exact EM"),
-        ({"model": "exact", "relaxation": 9.0}, "1 ≤ η ≤ 8"),
-        ({"model": "exact", "prior_target": (0.1, -1.0, 0.0, 0.0)}, "four variances"),
-        ({"model": "exact", "warm": 0}, "warm start"),
-        ({"learn_noise": True}, "belong to exact EM"),
+        ({"model": "other"}, "The model must be paper, exact, ordinal or mixture, not 'other'"),
+        ({"prior_strength": 3.0}, "prior belongs to the models exact and ordinal"),
+        ({"model": "exact", "relaxation": 9.0}, "a number from 1 to 8, not 9"),
+        (
+            {"model": "exact", "prior_target": (0.1, -1.0, 0.0, 0.0)},
+            "four numbers of at least 0, not",
+        ),
+        ({"model": "exact", "warm": 0}, "warm-up iterations must be a whole number from 1"),
+        ({"learn_noise": True}, "noise belongs to the models exact and ordinal"),
         ({"model": "exact", "noise": 0.0, "learn_noise": True}, "one variance above 0"),
         ({"model": "exact", "learn_noise": "False"}, "true or false"),
         ({"model": "ordinal", "noise": 0.0}, "one noise variance above 0"),
-        ({"components": 3}, "take the model mixture"),
+        ({"components": 3}, "belongs to the model mixture, not to paper; take that one"),
         ({"model": "exact", "objective": True}, "belongs to the model paper"),
     ],
 )

@@ -25,7 +25,6 @@ from gmc_core.tables.table_model import (
     fit_table,
 )
 
-
 try:
     from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
     from sklearn.utils import check_random_state

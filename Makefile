@@ -45,7 +45,7 @@ test-lowest:
 	$(LOWEST)/bin/python -m tests.tools.lowest > $(LOWEST)/lowest.txt
 	$(LOWEST)/bin/python -m pip install --quiet --editable ".[all]" -r $(LOWEST)/lowest.txt \
 		"pytest>=8.3,<10" "pytest-timeout>=2.3,<3" "hypothesis>=6.112,<7"
-	$(LOWEST)/bin/python -m pytest -q -p no:cacheprovider $(LOWEST_TESTS)
+	NUMBA_CACHE_DIR=$(CURDIR)/$(LOWEST)/numba $(LOWEST)/bin/python -m pytest -q -p no:cacheprovider -m "not realdata" $(LOWEST_TESTS)
 
 # Style, types and known vulnerabilities.
 check: $(VENV)/ready-dev

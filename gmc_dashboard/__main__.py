@@ -14,6 +14,13 @@ from gmc_dashboard import app_folder
 
 def main() -> None:
     """Serve until stopped."""
+    try:
+        _serve()
+    except KeyboardInterrupt:  # Ctrl-C before Streamlit listens for it
+        sys.exit(130)
+
+
+def _serve() -> None:
     from streamlit.web import cli
 
     folder = app_folder()

@@ -35,7 +35,7 @@ def is_there(module: str) -> bool:
 
 def remedy(extra: str) -> str:
     """The sentence that says how to install an extra."""
-    return f"Install it: pip install '{DISTRIBUTION}[{extra}]'"
+    return f"Install with: pip install '{DISTRIBUTION}[{extra}]'"
 
 
 def require(extra: str, what: str) -> None:

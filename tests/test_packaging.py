@@ -69,20 +69,19 @@ def test_the_source_distribution_builds_the_same_wheel(archives, tmp_path):
 def test_the_wheel_is_the_whole_product(archives):
     with zipfile.ZipFile(archives[1]) as wheel:
         inside = {name: wheel.read(name) for name in wheel.namelist() if ".dist-info/" not in name}
-    tracked = subprocess.run(
-        ["git", "ls-files", *SOURCES], cwd=ROOT, capture_output=True, text=True
-    ).stdout.split()
-    files = [ROOT / name for name in tracked] or [
-        path for top in SOURCES for path in (ROOT / top).rglob("*") if path.is_file()
+    files = [
+        path
+        for top in SOURCES
+        for path in ((ROOT / top).rglob("*") if (ROOT / top).is_dir() else [ROOT / top])
+        if path.is_file() and "__pycache__" not in path.parts
     ]
     expected = {}
     for path in files:
         name = path.relative_to(ROOT).as_posix()
         own = name.startswith(("gmc_core/", "gmc_dashboard/"))
-        if "__pycache__" not in name and path.exists():
-            expected[name if own else f"gmc_dashboard/_app/{name}"] = path.read_bytes()
-    assert set(expected) <= set(inside)
-    assert {name: inside[name] for name in expected} == expected
+        expected[name if own else f"gmc_dashboard/_app/{name}"] = path.read_bytes()
+    assert set(inside) == set(expected)
+    assert [name for name, content in expected.items() if inside[name] != content] == []
     assert {"gmc_core/py.typed", "gmc_dashboard/py.typed"} <= set(inside)
 
 

@@ -128,8 +128,6 @@ class UnknownIdError(GmcError):
 class MissingPackageError(GmcError, ImportError):
     """An optional package that is not installed; the message names the extra that brings it."""
 
-    kind = "missing-package"
-
 
 # Of these the same settings on the same data give the same error again: they are a result.
 BREAKDOWNS = frozenset(

@@ -64,13 +64,12 @@ def _workers(database: sqlite3.Connection, pause: float) -> list[Check]:
     there = [row for row in rows if row not in gone]
     if there:
         time.sleep(pause)
-        now = dict(database.execute("SELECT id, beat FROM workers").fetchall())
-        # One that has left in the meantime is not silent.
-        silent = [row for row in there if now.get(row["id"], -1) == row["beat"]]
-    else:
-        silent = []
+    # In this order: a worker is in its table before it takes a run. One that has come or left
+    # in the meantime is neither silent nor gone.
     runs = database.execute("SELECT id, state, worker FROM runs WHERE kind = 'run'").fetchall()
-    known = {row["id"] for row in there}
+    now = dict(database.execute("SELECT id, beat FROM workers").fetchall())
+    silent = [row for row in there if now.get(row["id"]) == row["beat"]]
+    known = {*now, *(row["id"] for row in there)} - {row["id"] for row in gone}
     lost = [r["id"] for r in runs if r["state"] == "running" and r["worker"] not in known]
     waiting = [r["id"] for r in runs if r["state"] == "queued"]
     return [_of_runs(len(runs), lost, waiting, bool(there)), _of_workers(there, silent, gone)]

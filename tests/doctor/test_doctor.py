@@ -334,6 +334,8 @@ def test_a_worker_that_was_killed_and_its_run_are_found_and_left_as_they_are(sto
     assert f"gmc runs resume {id}" in runs.remedy
     is_bad(at_work, "warn", str(ended.pid))
     assert state_of(store.path) == before
+    with Store() as another:  # as the command that the remedy names has it
+        assert another.resume(id).state == "queued"
 
 
 def test_a_run_of_no_worker_at_all_is_found(store):
@@ -363,7 +365,22 @@ def test_a_silent_worker_is_told_from_one_that_gives_signs_of_life(store, monkey
             database.execute("DELETE FROM workers")
 
     monkeypatch.setattr(workers.time, "sleep", leave)
-    assert workers.workers()[1].status == "ok"
+    assert [check.status for check in workers.workers()] == ["ok", "ok"]
+
+
+def test_a_worker_that_comes_between_two_looks_has_its_run(store, monkeypatch):
+    add_worker(store, "w", os.getpid(), process_mark(os.getpid()))
+    id = run_of(store, "queued")
+
+    def come(_):
+        add_worker(store, "new", os.getpid(), process_mark(os.getpid()))
+        with store.writing() as database:
+            database.execute(
+                "UPDATE runs SET state = 'running', worker = 'new' WHERE id = ?", (id,)
+            )
+
+    monkeypatch.setattr(workers.time, "sleep", come)
+    assert workers.workers()[0].status == "ok"
 
 
 def test_a_damaged_database_is_found_and_not_set_aside(monkeypatch, tmp_path):

@@ -62,6 +62,7 @@ ROOMS = (
     "comparison",  # other methods on the same splits
     "runs",  # store, worker, sweeps
     "paper",  # its tables and claims
+    "doctor",  # what this machine has, with remedies
     "cli",
 )
 ON_TOP = ("lesson", "former", "__main__", "__init__")

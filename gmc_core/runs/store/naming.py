@@ -190,7 +190,7 @@ def distinct_names(runs: Sequence[Named]) -> dict[str, str]:
     submission, and where that is the same too, the id.
     """
     names = {run.id: run_name(run) for run in runs}
-    for tell in (_other_settings, _data_hash, _submitted, _identity):
+    for tell in (differing_words, _data_hash, _submitted, _identity):
         counts = Counter(names.values())
         equal = [run for run in runs if counts[names[run.id]] > 1]
         groups: dict[str, list[Named]] = {}
@@ -204,8 +204,8 @@ def distinct_names(runs: Sequence[Named]) -> dict[str, str]:
     return names
 
 
-def _other_settings(runs: Sequence[Named]) -> list[str]:
-    """Of runs with equal names: their settings that differ, such as two labels' seeds."""
+def differing_words(runs: Sequence[Named]) -> list[str]:
+    """Of each run the settings in which it differs from the others; "" where in none."""
     every = []
     for run in runs:
         settings = setting_words(run.config, run.data)

@@ -1,8 +1,8 @@
 """Runs that were tested on the same held-out ratings, side by side.
 
-    for other in on_same_split(store, run): ...
-    difference(store, other, run)        # of NMAE, paired, with its interval
-    telling_settings([run, *others])           # only what tells them apart
+for other in on_same_split(store, run): ...
+difference(store, other, run)        # of NMAE, paired, with its interval
+telling_settings([run, *others])           # only what tells them apart
 """
 
 from __future__ import annotations
@@ -76,9 +76,7 @@ def difference(store: Store, run: Run, other: Run) -> PairedDifference | None:
         two = store.held_out(other.id, other.seeds.index(seed))
         if one is None or two is None:
             continue
-        same = np.array_equal(one.actual, two.actual) and np.array_equal(
-            one.item_ids, two.item_ids
-        )
+        same = np.array_equal(one.actual, two.actual) and np.array_equal(one.item_ids, two.item_ids)
         if not same:  # one of them was computed by a version that drew otherwise
             return None
         own.append(normalized_errors(one.predictions, one.actual, scale))
@@ -91,6 +89,5 @@ def difference(store: Store, run: Run, other: Run) -> PairedDifference | None:
 def telling_settings(runs: Sequence[Run]) -> dict[str, str]:
     """id → the settings in which these runs differ; the whole name where they do not."""
     return {
-        run.id: words or run.title
-        for run, words in zip(runs, differing_words(runs), strict=True)
+        run.id: words or run.title for run, words in zip(runs, differing_words(runs), strict=True)
     }

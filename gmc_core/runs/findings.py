@@ -105,8 +105,10 @@ class Evidence:
         except GmcError:  # an imported run may describe its data in any way
             return None
         length = min(len(curve) for curve in whole)
-        rows = [[record.nmae for record in curve[:length]] for curve in whole]
-        held_out = all(value is not None for row in rows for value in row)
+        rows = [
+            [record.nmae for record in curve[:length] if record.nmae is not None] for curve in whole
+        ]
+        held_out = all(len(row) == length for row in rows)
         last = [curve[-1].covariance_change for curve in whole]
         changes = [value for value in last if value is not None]
         nmae = tuple(np.mean(rows, axis=0).tolist()) if held_out else ()
@@ -169,11 +171,11 @@ def _against_bias(seen: Evidence) -> Finding | None:
     if gain is None or bias is None:
         return None
     share = f"{100 * abs(gain) / bias:.2g} %"
-    if seen.nmae_se is not None and np.isfinite(seen.nmae_se) and abs(gain) < seen.nmae_se / 2:
+    if seen.nmae_se is not None and np.isfinite(seen.nmae_se) and abs(gain) < seen.nmae_se:
         return Finding(
             "undecided",
-            f"It errs about as much as the user and item bias ({bias:.4f}): the {share} between "
-            "them are less than half a standard error.",
+            f"It errs about as much as the user and item bias: the {share} between them are less "
+            "than one standard error, so these ratings do not settle which is better.",
         )
     if gain > 0:
         return Finding(

@@ -69,7 +69,7 @@ def test_a_fit_that_wins_is_said_to_win():
     assert "stop" not in steps(seen())
 
 
-def test_a_difference_within_half_a_standard_error_is_not_decided():
+def test_a_difference_within_a_standard_error_is_not_decided():
     assert kinds(seen(bias=0.4246, nmae_se=0.002))[0] == "undecided"
     assert kinds(seen(bias=0.4246, nmae_se=0.0001))[0] == "beats"
     assert kinds(seen(bias=0.4242, nmae_se=0.0001))[0] == "loses"

@@ -167,27 +167,26 @@ def _no_hold_out(seen: Evidence) -> Finding | None:
 
 
 def _against_bias(seen: Evidence) -> Finding | None:
-    gain, bias = seen.gain, seen.baselines.get(BIAS)
-    if gain is None or bias is None:
+    gain = seen.gain
+    if gain is None:
         return None
-    share = f"{100 * abs(gain) / bias:.2g} %"
     if seen.nmae_se is not None and np.isfinite(seen.nmae_se) and abs(gain) < seen.nmae_se:
         return Finding(
             "undecided",
-            f"It errs about as much as the user and item bias: the {share} between them are less "
-            "than one standard error, so these ratings do not settle which is better.",
+            "It errs about as much as the user and item bias: the two are less than one standard "
+            "error apart, so these ratings do not settle which is better.",
         )
     if gain > 0:
         return Finding(
             "beats",
-            f"It errs {share} less than the user and item bias: what ratings say about each "
-            "other, Σ, is worth more than averages.",
+            "It predicts better than the averages of users and items: what ratings say about each "
+            "other, Σ, is worth something here.",
             good=True,
         )
     return Finding(
         "loses",
-        f"It errs {share} more than the user and item bias, which knows nothing of tastes: two "
-        "averages predict these ratings better.",
+        "The user and item bias, two averages that know nothing of tastes, predicts these ratings "
+        "better.",
         good=False,
     )
 
@@ -224,8 +223,8 @@ def _few_users(seen: Evidence) -> Finding | None:
         return None
     return Finding(
         "few_users",
-        f"There are fewer users ({seen.users:,}) than titles ({seen.items:,}), so the users "
-        "alone cannot determine Σ: ε, or a prior, decides what they leave open.",
+        f"There are fewer users ({seen.users:,}) than titles ({seen.items:,}), so they "
+        "cannot determine Σ alone: ε, or a prior, decides what they leave open.",
     )
 
 
@@ -323,7 +322,7 @@ def _sweep(seen: Evidence) -> NextStep | None:
     epsilons = tuple(float(f"{value * unit:.3g}") for value in SWEEP_EPSILONS)
     return NextStep(
         "sweep",
-        "Vary ε",
+        "Sweep ε",
         f"A fit for each of {len(epsilons)} values of ε, from {epsilons[0]:g} to {epsilons[-1]:g}.",
         epsilons=epsilons,
     )

@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from gmc_core.fitting.fit import IterationRecord
-from gmc_core.runs.findings import Evidence, Finding, NextStep, findings, next_steps
+from gmc_core.runs.findings import Evidence, NextStep, findings, next_steps
 from gmc_core.runs.store import Run
 from gmc_core.runs.sweeps import SweepConfig
 from gmc_dashboard.fit import overlay
@@ -29,7 +28,6 @@ ICONS = {
     "sweep": ":material/tune:",
 }
 SHOWN = 4
-HEIGHT = "8.5rem"  # of two lines and the buttons
 
 
 def evidence(
@@ -44,42 +42,31 @@ def is_good(seen: Evidence | None) -> bool:
     return seen is not None and any(finding.kind == "beats" for finding in findings(seen))
 
 
-def sentences(found: Sequence[Finding]) -> str:
-    """The findings as one paragraph."""
-    return " ".join(finding.sentence for finding in found)
+def sentences(seen: Evidence | None) -> str:
+    """What the run shows, as one paragraph; "" where nothing is known."""
+    return "" if seen is None else " ".join(finding.sentence for finding in findings(seen))
 
 
 def show(run: Run, seen: Evidence) -> None:
-    """The findings, and a button for each next step."""
+    """A button for each next step; nothing where there is none."""
     proposed = next_steps(seen)[:SHOWN]
-    with _frame():
-        st.markdown(f"**What you see.** {sentences(findings(seen))}")
-        if not proposed:
-            return
-        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.markdown("**Try next**", width="content")
-            for index, step in enumerate(proposed):
-                _button(run, step, first=index == 0)
+    if not proposed:
+        return
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown("**Try next**", width="content")
+        for index, step in enumerate(proposed):
+            _button(run, step, first=index == 0)
 
 
-def while_it_runs(run: Run) -> None:
-    """What to look at meanwhile, in the place that the findings will have."""
-    with _frame():
-        text = "NMAE on the held-out ratings after every iteration; it should fall."
-        if run.config.protocol == "none":
-            text = "Nothing is held out; the likelihood of the ratings should rise."
-        else:
-            text += (
-                " Dashed lines are what averages reach, without knowing who likes what. A curve "
-                "that turns up again has begun to learn chance."
-            )
-        st.markdown(f"**What to look for.** {text}")
-
-
-def _frame() -> DeltaGenerator:
-    """As tall before the end as after it, so that the charts below stay where they are."""
-    st.html(f"<style>.st-key-advice {{ min-height: {HEIGHT} }}</style>")
-    return st.container(border=True, key="advice", gap="small")
+def what_to_look_for(run: Run) -> str:
+    """A sentence or two for the time in which a run is computed."""
+    if run.config.protocol == "none":
+        return "Nothing is held out; the likelihood of the ratings should rise."
+    return (
+        "NMAE on the held-out ratings should fall with the iterations. Dashed lines are what "
+        "averages reach, without knowing who likes what; a curve that turns up again has begun to "
+        "learn chance."
+    )
 
 
 def _button(run: Run, step: NextStep, *, first: bool) -> None:

@@ -47,7 +47,7 @@ NEXT_STEPS = (
     ("pages/recommend.py", "Get recommendations", ":material/thumb_up:"),
     ("pages/sensitivity.py", "Vary ε", ":material/tune:"),
 )
-STATUS_HEIGHT = "5.5rem"  # of a result in two lines
+STATUS_HEIGHT = "12rem"  # of a result in four lines, and the buttons below it
 
 Curves = list[list[IterationRecord]]
 
@@ -148,8 +148,6 @@ def _body(states: tuple[tuple[str, str], ...], ready: bool, problem: str) -> Non
         st.html(f"<style>.st-key-run_status {{ min-height: {STATUS_HEIGHT} }}</style>")
         with st.container(key="run_status"):
             _status(run, curves)
-        if run.state in ACTIVE:
-            advice.while_it_runs(run)
     _charts(run, curves, known, others)
     overlay.differences(run, others)
 
@@ -243,13 +241,14 @@ def _status(run: Run, curves: Curves, seen: Evidence | None = None) -> None:
             icon=":material/stop_circle:",
         )
     elif run.state == "finished":
-        text = result_sentence(run, references(run).lines)
+        text = f"{result_sentence(run, references(run).lines)}  \n{advice.sentences(seen)}"
         if advice.is_good(seen):
             st.success(text, icon=":material/check_circle:")
         else:  # green with a tick is for what beats the baselines
             st.info(text, icon=":material/flag:")
     if not run.ended_for_good:
         st.progress(run.progress, text=text)
+        st.caption(advice.what_to_look_for(run))
 
 
 def _charts(run: Run, curves: Curves, known: References, others: Sequence[Run]) -> None:

@@ -7,6 +7,7 @@ curves grow, and ``uirevision`` keeps a reader's zoom.
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -55,7 +56,7 @@ def nmae_figure(
         figure.add_scatter(
             x=steps,
             y=means,
-            name=label,
+            name=html.escape(label, quote=False),
             mode="lines+markers",
             line={"color": colour, "width": 2.5},
             marker={"symbol": MARKERS[index % len(MARKERS)], "size": 7},
@@ -296,7 +297,7 @@ def _label_right(
             x=1.01,
             xref="paper",
             y=place,
-            text=f"{label} {value:.4f}",
+            text=f"{html.escape(label, quote=False)} {value:.4f}",
             showarrow=False,
             xanchor="left",
             font={"size": 12, "color": colour},

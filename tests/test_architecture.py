@@ -77,14 +77,19 @@ ALGORITHM = {
     "attributes": {"signals"},
     "estep": {"linalg", "covariance", "covariates", "parameters", "noise", "signals"},
     "mstep": {"linalg", "covariance", "parameters", "signals", "estep"},
-    "em": {"linalg", "covariance", "parameters", "noise", "signals", "estep", "mstep"},
+    "iterate": {"covariance", "parameters"},
+    "objective": {"linalg", "covariance", "parameters", "noise", "signals", "estep"},
+    "em": {
+        "linalg", "covariance", "parameters", "noise", "signals", "estep", "mstep", "iterate",
+        "objective",
+    },
     "inverses": {
         "covariance", "covariates", "estep", "parameters", "linalg", "noise", "ordinal", "signals",
     },
     "ordinal": {"linalg"},
     "exact": {
         "linalg", "covariance", "covariates", "parameters", "noise", "signals", "estep", "mstep",
-        "em", "inverses", "ordinal",
+        "iterate", "inverses", "ordinal",
     },
 }  # fmt: skip
 

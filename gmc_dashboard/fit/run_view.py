@@ -47,7 +47,7 @@ NEXT_STEPS = (
     ("pages/recommend.py", "Get recommendations", ":material/thumb_up:"),
     ("pages/sensitivity.py", "Vary ε", ":material/tune:"),
 )
-STATUS_HEIGHT = "12rem"  # of a result in four lines, and the buttons below it
+STATUS_HEIGHT = "14rem"  # of a result in five lines, and the buttons below it
 
 Curves = list[list[IterationRecord]]
 
@@ -241,7 +241,7 @@ def _status(run: Run, curves: Curves, seen: Evidence | None = None) -> None:
             icon=":material/stop_circle:",
         )
     elif run.state == "finished":
-        text = f"{result_sentence(run, references(run).lines)}  \n{advice.sentences(seen)}"
+        text = f"{result_sentence(run, references(run).lines)}\n\n{advice.sentences(seen)}"
         if advice.is_good(seen):
             st.success(text, icon=":material/check_circle:")
         else:  # green with a tick is for what beats the baselines

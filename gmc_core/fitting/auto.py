@@ -22,7 +22,7 @@ from gmc_core.base.errors import ConfigError, NumericalError
 from gmc_core.data.ratings import Ratings
 from gmc_core.fitting.estimates import estimate_seconds
 from gmc_core.fitting.fit import Fit
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.models import settings_for
 from gmc_core.gaussian.ordinal import MAX_VALUES
 from gmc_core.gaussian.settings import FitSettings, Precision, variance_unit
@@ -158,7 +158,7 @@ def choose(
     seed: int = 0,
     dtype: Precision = "float32",
     attributes: bool = True,
-    team: Team | None = None,
+    team: ThreadPool | None = None,
     on_trial: Callable[[Trial], object] | None = None,
 ) -> Choice:
     """Settings for a fit to ``train``, chosen within about ``seconds``.
@@ -178,12 +178,12 @@ def choose(
     DataError
         If the ratings are too few.
     Cancelled
-        If the team was told to stop.
+        If the pool was told to stop.
     """
     if not seconds > 0:
         raise ConfigError(f"The time to choose in must be above 0 seconds, not {seconds}.")
     began = time.perf_counter()
-    team = team or Team()
+    team = team or ThreadPool()
     reduced, notes = _affordable(train, seconds, dtype)
     split, (choosing, reporting) = hold_out(reduced, seed, sets=2)
     trials: list[Trial] = []

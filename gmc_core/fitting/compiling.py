@@ -35,7 +35,7 @@ from gmc_core.data.ratings import Ratings, RatingScale
 from gmc_core.fitting.fit import Fit
 from gmc_core.gaussian.linalg import solve
 from gmc_core.gaussian.linalg.solve import LANE_LIMIT
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.models import settings_for
 from gmc_core.gaussian.settings import FitSettings, Precision
 from gmc_core.protocol.splits import strong_split
@@ -161,7 +161,7 @@ def _run(kind: _Kind, users: int) -> None:
         warm=1 if exact else None,
     )  # fmt: skip
     split = strong_split(ratings, 0, users - 2, 2)
-    for _ in Fit(split, few, team=Team(1)).records():
+    for _ in Fit(split, few, team=ThreadPool(1)).records():
         pass
 
 

@@ -21,7 +21,7 @@ from gmc_core.fitting.compiling import compile_seconds
 from gmc_core.fitting.cost import core_rate
 from gmc_core.fitting.fit import Fit, IterationRecord
 from gmc_core.gaussian.estep import factored_flops
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.mstep import choose_form
 from gmc_core.gaussian.settings import FitSettings
 
@@ -181,7 +181,7 @@ def estimate_seconds(
     """
     ratings = float(sizes.sum())
     # Two cores share caches and memory.
-    rate = core_rate(settings.dtype) * Team().size ** _TOGETHER
+    rate = core_rate(settings.dtype) * ThreadPool().size ** _TOGETHER
     work = _Work(settings, sizes, dimension, rate)
     evaluating = 0.0
     if shown_sizes is not None:

@@ -32,7 +32,7 @@ from gmc_core.data.ratings import Ratings, RatingScale
 from gmc_core.fitting.fit import Fit, fit
 from gmc_core.gaussian.estep import predict_pairs
 from gmc_core.gaussian.folding import explained, fold_in
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.mixture import Memberships, Mixture, MixtureState, mixture_e_step
 from gmc_core.gaussian.noise import Noise
 from gmc_core.gaussian.ordinal import OrdinalScale
@@ -77,7 +77,7 @@ def _spread_of_mixture(
     found: Memberships | MixtureState,
     mixture: Mixture,
     noise: Noise,
-    team: Team,
+    team: ThreadPool,
 ) -> Spread:
     """The same of a mixture: the components' variances, and that between their means."""
     shares = found.responsibilities[pairs[0]]
@@ -151,7 +151,7 @@ def calibrate(
     level: float = USUAL_LEVEL,
     *,
     seed: int = 0,
-    team: Team | None = None,
+    team: ThreadPool | None = None,
 ) -> Calibration:
     """How wide an interval of ``level`` must be, from training ratings alone.
 
@@ -177,7 +177,11 @@ def calibrate(
 
 
 def calibrated(
-    model: GaussianModel, level: float = USUAL_LEVEL, *, seed: int = 0, team: Team | None = None
+    model: GaussianModel,
+    level: float = USUAL_LEVEL,
+    *,
+    seed: int = 0,
+    team: ThreadPool | None = None,
 ) -> GaussianModel:
     """The same model with the width of its intervals learned; takes one more fit.
 
@@ -202,7 +206,7 @@ def calibrate_file(
     path: Path,
     level: float = USUAL_LEVEL,
     *,
-    team: Team | None = None,
+    team: ThreadPool | None = None,
     replacing: Callable[[], AbstractContextManager[bool]] = lambda: nullcontext(True),
 ) -> GaussianModel | None:
     """Calibrate the intervals of a saved model, in place.
@@ -224,7 +228,7 @@ def calibrate_file(
     OSError
         If it cannot be replaced.
     Cancelled
-        If the team was told to stop; the file is then as it was.
+        If the pool was told to stop; the file is then as it was.
     """
     path = Path(os.path.realpath(path))
     before = _stamp(path)
@@ -297,7 +301,7 @@ def _spread_of_model(model: GaussianModel, users: Positions, items: Positions) -
     signals = model.signals_of(model.ratings)
     at, coordinates = model.layout.locate(users, items)
     needed, local = np.unique(at, return_inverse=True)
-    own, team, pairs = signals.take(needed), Team(), (local.reshape(-1), coordinates)
+    own, team, pairs = signals.take(needed), ThreadPool(), (local.reshape(-1), coordinates)
     if isinstance(model, MixtureModel):
         found = mixture_e_step(own, model.mixture, model.noise, team)
         return _spread_of_mixture(own, pairs, found, model.mixture, model.noise, team)

@@ -26,7 +26,7 @@ from gmc_core.data.user_info import row_of
 from gmc_core.gaussian.attributes import UserGroups
 from gmc_core.gaussian.estep import predict_pairs
 from gmc_core.gaussian.folding import fold_in, fold_in_latent, observed_factor
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.noise import Noise
 from gmc_core.gaussian.ordinal import OrdinalScale
 from gmc_core.gaussian.parameters import Gaussian
@@ -236,7 +236,7 @@ class GaussianModel:
         signals, coordinates = self.layout.locate(users, items)
         needed, local = np.unique(signals, return_inverse=True)
         own = self._signals.take(needed)
-        team = Team()
+        team = ThreadPool()
         weights = fold_in(own, self.gaussian, self.noise, team, self.ordinal)
         latent = predict_pairs(own, weights, self.gaussian, local, coordinates, team)
         return self.answers(latent).prediction
@@ -344,7 +344,7 @@ class GaussianModel:
             ratings,
             x,
         )
-        return fold_in_latent(user, self.gaussian, self.noise, Team(), self.ordinal)[1]
+        return fold_in_latent(user, self.gaussian, self.noise, ThreadPool(), self.ordinal)[1]
 
     def posterior_of(self, user_id: object) -> Posterior:
         """The belief about a user of the training data, from their training ratings."""

@@ -20,7 +20,7 @@ from numba import njit
 
 from gmc_core.base.errors import ConfigError
 from gmc_core.gaussian.covariance import DenseCovariance, FactoredCovariance
-from gmc_core.gaussian.linalg.threads import Team, blas_threads, spans
+from gmc_core.gaussian.linalg.threads import ThreadPool, blas_threads, spans
 from gmc_core.gaussian.linalg.vectors import fma, load, splat, store
 from gmc_core.gaussian.linalg.vectors import lanes as lanes_of
 from gmc_core.gaussian.parameters import Gaussian
@@ -145,11 +145,11 @@ class Painter:
     team : threads; it should not be one that is cancelled.
     """
 
-    def __init__(self, orders: Orders, bins: int = BINS, team: Team | None = None) -> None:
+    def __init__(self, orders: Orders, bins: int = BINS, team: ThreadPool | None = None) -> None:
         if not 1 <= bins <= MAX_BINS:
             raise ConfigError(f"A picture has 1 to {MAX_BINS} bins a side, not {bins}.")
         self.orders = {name: np.asarray(items, np.int64) for name, items in orders.items()}
-        self.team = team or Team()
+        self.team = team or ThreadPool()
         size = len(next(iter(self.orders.values())))
         self.bins = min(bins, size)
         self.starts = np.arange(self.bins) * size // self.bins
@@ -263,7 +263,7 @@ def warm_up() -> None:
     """Load the compiled code (a quarter of a second), while data are being read, say."""
     for dtype in (np.float64, np.float32):
         sigma = DenseCovariance(np.eye(20, dtype=dtype))
-        Painter({"index": np.arange(20)}, team=Team(1)).paint(Gaussian(np.zeros(20), sigma))
+        Painter({"index": np.arange(20)}, team=ThreadPool(1)).paint(Gaussian(np.zeros(20), sigma))
 
 
 def picture(model: GaussianModel, bins: int = BINS) -> Picture:

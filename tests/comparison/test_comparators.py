@@ -33,14 +33,14 @@ from gmc_core.data.readers import load
 from gmc_core.fitting.auto import choose
 from gmc_core.fitting.experiment import ExperimentConfig, make_split, prepare
 from gmc_core.gaussian.attributes import UserGroups
-from gmc_core.gaussian.linalg.threads import Cancelled, Team
+from gmc_core.gaussian.linalg.threads import Cancelled, ThreadPool
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol.baselines import fit_biases
 from gmc_core.protocol.holdout import hold_out
 from gmc_core.protocol.metrics import score
 from gmc_core.protocol.splits import Split, pair_split, strong_split, weak_split
 
-ONE, TWO = Team(1), Team(2)
+ONE, TWO = ThreadPool(1), ThreadPool(2)
 KNN = ItemProximity(neighbours=3, shrinkage=5.0)
 MF = MatrixFactorisation(factors=3, regularisation=2.0, sweeps=6)
 TUNED = TunedRecipe(factors=(0.1, 1.0, 10.0), iterations=3)
@@ -151,7 +151,7 @@ def test_threads_do_not_change_a_bit(method):
 @pytest.mark.parametrize("method", [KNN, MF, *BASELINES.values()], ids=lambda method: method.name)
 def test_a_request_to_stop_is_heard(method):
     with pytest.raises(Cancelled):
-        method.predict(splits()[0], Team(1, lambda: True))
+        method.predict(splits()[0], ThreadPool(1, lambda: True))
 
 
 def relabelled(split: Split, users: np.ndarray, items: np.ndarray) -> Split:
@@ -399,7 +399,7 @@ def test_a_package_is_ended_with_the_comparison(python_with, tmp_path):
     body = f"import os; open({str(mark)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
     with pytest.raises(Cancelled):
         PeerMethod("surprise-svd", python_with(body)).predict(
-            splits()[0], Team(1, lambda: mark.exists() and mark.read_text() != "")
+            splits()[0], ThreadPool(1, lambda: mark.exists() and mark.read_text() != "")
         )
     with pytest.raises(ProcessLookupError):
         os.kill(int(mark.read_text()), 0)

@@ -23,7 +23,7 @@ from gmc_core.comparison.comparators import BASELINES, ItemProximity
 from gmc_core.comparison.compare import Comparison, compare, rmse_difference
 from gmc_core.comparison.comparison_files import ResultFiles, method_key, truth_of
 from gmc_core.fitting.experiment import ExperimentConfig
-from gmc_core.gaussian.linalg.threads import Cancelled, Team
+from gmc_core.gaussian.linalg.threads import Cancelled, ThreadPool
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol.filters import Filter
 from gmc_core.protocol.metrics import score
@@ -203,7 +203,7 @@ def test_an_interrupted_comparison_goes_on(tmp_path):
             methods,
             splits(),
             folder=tmp_path,
-            team=Team(1, lambda: len(seen) == 5),
+            team=ThreadPool(1, lambda: len(seen) == 5),
             on_end=lambda step, _: seen.append(step.index),
         )
     assert [len(method.calls) for method in methods] == [3, 2]

@@ -17,7 +17,7 @@ from gmc_core.fitting.experiment import ExperimentConfig, describe, prepare
 from gmc_core.fitting.fit import Fit, StateError, fit
 from gmc_core.fitting.intervals import spread
 from gmc_core.gaussian.attributes import LEAST_USERS, MOST_GROUPS, RANGES, UserGroups
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.models import settings_for
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.model.completion import completed_blocks
@@ -360,12 +360,12 @@ def test_covariates_that_are_not_the_models_are_refused():
 def test_a_comparison_can_leave_attributes_out():
     split = weak_split(RATINGS, 0)
     method = method_named("ordinal:attributes=false", RATINGS.scale)
-    without = method.predict(split, Team(1))
+    without = method.predict(split, ThreadPool(1))
     expected = fit(split, replace(settings_for("ordinal"), attributes=False)).predictions
     assert np.array_equal(without, expected)
     used = method_named("ordinal", RATINGS.scale)
     assert used.identity != method.identity
-    assert np.abs(used.predict(split, Team(1)) - without).max() > 0.01
+    assert np.abs(used.predict(split, ThreadPool(1)) - without).max() > 0.01
 
 
 def test_new_users_of_a_strong_split_bring_their_attributes():

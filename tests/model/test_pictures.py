@@ -12,7 +12,7 @@ from gmc_core.base.errors import ConfigError
 from gmc_core.data.sample import load
 from gmc_core.fitting.fit import fit
 from gmc_core.gaussian.covariance import DenseCovariance, FactoredCovariance
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.parameters import Gaussian
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.model.item_orders import pooled
@@ -41,7 +41,7 @@ def test_dense_and_factored_pictures_are_the_means_over_bins(
         DenseCovariance(sigma.astype(dtype)),
         FactoredCovariance(factor.astype(dtype), 0.3),
     ):
-        made = Painter(orders, bins, Team(2)).paint(Gaussian(mean, covariance))
+        made = Painter(orders, bins, ThreadPool(2)).paint(Gaussian(mean, covariance))
         for name, items in orders.items():
             for kind, matrix in (("covariance", sigma), ("correlation", sigma / np.outer(sd, sd))):
                 expected = pooled(matrix, items, min(bins, size))

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from gmc_core.base.errors import GmcError
 from gmc_core.fitting.intervals import calibrate_file
-from gmc_core.gaussian.linalg.threads import Cancelled, Team
+from gmc_core.gaussian.linalg.threads import Cancelled, ThreadPool
 from gmc_core.model.calibration import AFFORDABLE_SECONDS
 from gmc_core.runs.store import Store, StoreError, calibrations
 from gmc_core.runs.store.places import disk_bytes
@@ -70,7 +70,7 @@ def _calibrate_one(store: Store, heart: Heart) -> bool:
         return True
     log.info("Run %s: calibrating its intervals", id)
     try:
-        team = Team(should_stop=_Sooner(store, heart, id))
+        team = ThreadPool(should_stop=_Sooner(store, heart, id))
         model = calibrate_file(path, team=team, replacing=lambda: _at_rest(store, id))
         if model is None:
             log.info("Run %s has gone on meanwhile: its calibration waits", id)

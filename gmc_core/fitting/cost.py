@@ -72,7 +72,7 @@ def estimate(
     exact : of exact EM, whose E-step inverts (three times the flops of a solve), and
         whose M-step is the congruence; its few warm iterations cost less.
     components : K Gaussians of a mixture; all of it K times, and their common Σ.
-    ordinal : of ordered ratings, with old and new opinions and their bounds.
+    ordinal : of ordered ratings, with old and new latent responses and their bounds.
     covariates : G of each signal, which shift the observations.
     """
     if exact:

@@ -7,8 +7,8 @@ covers a share p of those. They are drawn from every user, each weighing alike, 
 protocol draws its test ratings (:mod:`gmc_core.protocol.holdout`): the p speaks of a random rating
 of a random user, not of those who rate most.
 
-For ordered ratings the interval is one of opinions, and a rating is covered when its
-own interval of opinions touches it.
+For ordered ratings the interval is one of latent responses, and a rating is covered when its
+own interval of latent responses touches it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Positions = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """Centre and standard deviation of each held-out prediction, of a rating or opinion."""
+    """Centre and standard deviation of each held-out prediction, of a rating or latent response."""
 
     centre: Floats
     sd: Floats

@@ -34,7 +34,8 @@ MODELS: dict[str, NamedModel] = {
     ),
     "ordinal": NamedModel(
         "Exact EM on ordered ratings",
-        "As exact; a rating is an interval of a continuous opinion, the prediction its median.",
+        "As exact; a rating is an interval of a continuous latent response, the prediction "
+        "its median.",
         _defaults("ordinal", EXACT_ITERATIONS),
     ),
     "mixture": NamedModel(

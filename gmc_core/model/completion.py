@@ -2,7 +2,7 @@
 
 Observed entries keep their observed value. All others are the model's predictions, see
 :mod:`gmc_core.model.answers`, and with them, on request, the posterior standard deviation of a
-rating (for ordered ratings of an opinion); an observed entry is known, so its standard
+rating (for ordered ratings of a latent response); an observed entry is known, so its standard
 deviation is 0.
 """
 
@@ -43,7 +43,7 @@ class Block:
     """Users ``start`` to ``stop`` of the completed table.
 
     values : (users, items). observed : mask of the entries that were given.
-    sd : posterior standard deviations of a rating or opinion, None unless asked for.
+    sd : posterior standard deviations of a rating or latent response, None unless asked for.
     low, high : ends of the intervals in ratings, None unless asked for; an observed entry is
         its own.
     """
@@ -247,7 +247,7 @@ def estimates(
 ) -> tuple[Floats, Floats | None]:
     """f̃ of some signals, and the variance of a new observation of each coordinate.
 
-    ordinal : given where the observations are ordered ratings; f̃ is then of opinions.
+    ordinal : given where the observations are ordered ratings; f̃ is then of latent responses.
     only : coordinates wanted; None for all. Shapes (signals, coordinates).
     """
     weights = fold_in(signals, gaussian, noise, team, ordinal)

@@ -42,7 +42,7 @@ def shown(latent, sd=None, ordinal=SCALE):
     )
 
 
-def test_an_opinion_is_read_by_the_cuts():
+def test_a_latent_response_is_read_by_the_cuts():
     found = shown(np.array([[2.4, 2.2], [4.6, np.nan]]))
     np.testing.assert_array_equal(found.rating, [[3, 2], [5, np.nan]])
     assert found.prediction.shape == (2, 2)
@@ -141,7 +141,7 @@ def test_all_who_know_a_user_by_their_ratings_agree_with_the_fit(fitted):
         assert steps == pytest.approx(expected[0], abs=1e-6)
         words = figures.describe_contributions(model, posterior, int(items[0]))
         assert f"{expected[0]:.3f}" in words
-        assert ("opinion" in words) == (model.ordinal is not None)
+        assert ("latent response" in words) == (model.ordinal is not None)
 
 
 def test_all_who_know_a_user_by_name_agree(fitted, tmp_path, capsys):

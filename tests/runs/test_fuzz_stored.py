@@ -39,7 +39,7 @@ def model() -> GaussianModel:
 
 @pytest.fixture(scope="module")
 def knowing() -> GaussianModel:
-    """A model of opinions that knows groups of users: what the other one has not."""
+    """A model of latent responses that knows groups of users: what the other one has not."""
     values, known = random_table(60, 6, 0.5, seed=2)
     info = {"gender": np.array(["F", "M"] * 30, dtype=object), "age": np.repeat([20.0, 30.0], 30)}
     ratings = replace(ratings_of(values, known), user_info=info)

@@ -34,7 +34,7 @@ STRENGTHS = (100.0, 300.0, 900.0)
 
 
 def grid(iterations: int | None) -> Iterator[tuple[str, FitSettings]]:
-    """The recipe over ε, exact EM on ordered ratings (with that L) over noise and prior."""
+    """MAP-EM over ε, exact EM on ordered ratings (with that L) over noise and prior."""
     for epsilon in EPSILONS:
         settings = replace(settings_for("paper"), epsilon=epsilon, dtype="float32")
         yield f"paper, ε = {epsilon:g}", settings

@@ -3,7 +3,7 @@
     python -m benchmarks.peers --ml1m ml-1m.zip --python peers/bin/python \\
         --python lenskit/bin/python
 
-The same as ``gmc compare`` with this package's recipe in both precisions; packages that
+The same as ``gmc compare`` with this package's MAP-EM in both precisions; packages that
 no given Python has are left out. Prints a Markdown table: seconds and CPU seconds of
 fit and predictions, memory beyond the data, NMAE and RMSE.
 """

@@ -151,7 +151,7 @@ def estimate_fit(
 
 
 def has_large_weights(ratings: int, dimension: int) -> bool:
-    """Whether a fit of the recipe forgets the weights of its last state in every E-step.
+    """Whether a fit of MAP-EM forgets the weights of its last state in every E-step.
 
     It does where they are more than a quarter of the N² numbers of Σ.
     """

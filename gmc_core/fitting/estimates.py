@@ -191,7 +191,7 @@ def estimate_seconds(
     iterations = []
     for t in range(1, settings.iterations + 1):
         if not settings.is_exact:
-            seconds = work.recipe(first=t == 1)
+            seconds = work.map_em(first=t == 1)
         else:
             seconds = work.exact(t, warm, last=t == settings.iterations)
         iterations.append(seconds + evaluating + _ITERATION)
@@ -277,7 +277,7 @@ class _Work:
         factor = self._at(n**3 / 3, _PRODUCT_SHARE)
         return self._at(3 * n**3, _PRODUCT_SHARE) + factor + 12 * _IN_ORDER * self.item * n * n
 
-    def recipe(self, *, first: bool) -> float:
+    def map_em(self, *, first: bool) -> float:
         """One iteration of MAP-EM, of every component of a mixture."""
         m_step = self.first_m_step() if first else self.m_step()
         return self.components * (m_step + self.e_step())

@@ -285,7 +285,7 @@ class FitSettings:
             low=1,
             high=10,
             filled=True,
-            help="Groups of users, each with its own μ and Σ. K = 1 is the recipe.",
+            help="Groups of users, each with its own μ and Σ. K = 1 is MAP-EM.",
         ),
     )
     learn_noise: bool = fit_setting(

@@ -159,9 +159,9 @@ def test_what_is_known_of_users_can_be_left_out(store, tmp_path):
     (run,) = store.runs()
     assert run.config.fit.attributes is False
     assert "--no-attributes" in store.command(run.id)
-    recipe = opened("fit", data=data, attributes="false")
-    recipe.button(key="start_fit").click().run()
-    assert not recipe.exception  # which does not know of them
+    paper = opened("fit", data=data, attributes="false")
+    paper.button(key="start_fit").click().run()
+    assert not paper.exception  # which does not know of them
     assert len(store.runs()) == 2
     without = opened("fit", **FEW)
     without.segmented_control(key="model").set_value("exact").run()

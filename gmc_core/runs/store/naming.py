@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Protocol
 
+from gmc_core.base.words import moment
+from gmc_core.comparison.plan import ComparisonPlan
 from gmc_core.data.hashes import given_name
 from gmc_core.data.ratings import RatingScale
 from gmc_core.fitting.config import ExperimentConfig
@@ -31,6 +32,8 @@ class Named(Protocol):
     def config(self) -> ExperimentConfig: ...
     @property
     def sweep(self) -> dict[str, Any] | None: ...
+    @property
+    def comparison(self) -> ComparisonPlan | None: ...
     @property
     def data(self) -> dict[str, Any] | None: ...
     @property
@@ -57,6 +60,10 @@ def run_name(run: Named) -> str:
     config = run.config
     if run.sweep is not None:
         return _sweep_name(run)
+    if run.comparison is not None:
+        count = len(run.comparison.methods)
+        words = [f"Comparison of {count} method{'s' if count > 1 else ''} on {data_name(run)}"]
+        return ", ".join([*words, *seed_words(run), _protocol(config), *population_words(config)])
     parts = [data_name(run), model_words(config.fit), *seed_words(run), _protocol(config)]
     parts += setting_words(config, run.data)
     return ", ".join([*parts, f"L = {config.fit.iterations}"])
@@ -137,7 +144,12 @@ def setting_words(
         words.append(f"{fit.signals} as signals{block}")
     if fit.dtype != "float64":
         words.append(fit.dtype)
-    return words + _user_words(config) + _filter_words(config)
+    return words + population_words(config)
+
+
+def population_words(config: ExperimentConfig) -> list[str]:
+    """Which users and items, where that differs from the default."""
+    return _user_words(config) + _filter_words(config)
 
 
 def _noise_words(fit: FitSettings, usual: FitSettings) -> list[str]:
@@ -172,10 +184,6 @@ def _filter_words(config: ExperimentConfig) -> list[str]:
 
 def found_words(run: Named) -> str:
     """What became of a run that a start has found instead of a new one, and when."""
-
-    def moment(seconds: float) -> str:
-        return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
-
     if run.state == "finished":
         ended = "" if run.ended is None else f" on {moment(run.ended)}"
         return f"was computed{ended}"
@@ -208,6 +216,10 @@ def _other_settings(runs: Sequence[Named]) -> list[str]:
     """Of runs with equal names: their settings that differ, such as two labels' seeds."""
     every = []
     for run in runs:
+        if run.comparison is not None:
+            methods = ", ".join(run.comparison.methods)
+            every.append({"methods": methods, "seeds": ", ".join(seed_words(run))})
+            continue
         settings = setting_words(run.config, run.data)
         every.append(
             {
@@ -234,7 +246,7 @@ def _data_hash(runs: Sequence[Named]) -> list[str]:
 
 
 def _submitted(runs: Sequence[Named]) -> list[str]:
-    return [time.strftime("%Y-%m-%d %H:%M", time.localtime(run.created)) for run in runs]
+    return [moment(run.created) for run in runs]
 
 
 def _identity(runs: Sequence[Named]) -> list[str]:

@@ -201,6 +201,25 @@ def names_of_older(folder: Path) -> dict[Path, str]:
     }
 
 
+def remove_results(folder: Path) -> None:
+    """Remove every result from a folder, so that all of them are computed again.
+
+    Raises
+    ------
+    DataError
+        If a file cannot be removed.
+    """
+    own = [path for path in folder.glob("*.npz") if is_result(path.name)]
+    try:
+        for path in (*own, *names_of_older(folder)):
+            path.unlink()
+    except OSError as error:
+        raise DataError(
+            f"The results cannot be removed ({error.strerror or error}). Choose another folder.",
+            path=folder,
+        ) from error
+
+
 def is_result(name: str) -> bool:
     """Whether a file is one of a comparison's, by its name."""
     return re.fullmatch(r"(split|result)--[A-Za-z0-9._-]{1,240}\.npz", name) is not None

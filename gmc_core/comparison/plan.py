@@ -56,7 +56,9 @@ class ComparisonPlan:
             if len(set(values)) < len(values):
                 raise ConfigError(f"A {name} is given twice; give each once.")
             if len(values) > most:
-                raise ConfigError(f"A comparison has at most {most:,} {name}s, not {len(values):,}.")
+                raise ConfigError(
+                    f"A comparison has at most {most:,} {name}s, not {len(values):,}."
+                )
         if not all(0 <= seed < 2**63 for seed in self.seeds):
             raise ConfigError("A seed is a whole number of at least 0.")
         if self.reference not in self.methods:

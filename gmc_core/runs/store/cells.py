@@ -56,9 +56,10 @@ class Cell:
             value, kind = getattr(cell, field.name), str(field.type)
             if kind == "str" and not isinstance(value, str):
                 raise TypeError(f"{field.name} is no text")
-            if kind.startswith("float") and not (value is None and kind.endswith("None")):
-                if isinstance(value, bool) or not isinstance(value, (int, float)):
-                    raise TypeError(f"{field.name} is no number")
+            number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            missing = value is None and kind.endswith("None")
+            if kind.startswith("float") and not (number or missing):
+                raise TypeError(f"{field.name} is no number")
         whole = isinstance(cell.split, int) and not isinstance(cell.split, bool)
         if not whole or cell.split < 0 or not isinstance(cell.reused, bool):
             raise TypeError("a fit of no split")

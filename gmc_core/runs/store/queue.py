@@ -40,8 +40,8 @@ def register(
     A worker entered from another computer (or a container that is no more) counts as
     alive only if it beats while this one watches.
 
-    beside : work beside the others. only_run : the one run that this process computes, in somebody's
-        command; it takes nobody's place then.
+    beside : work beside the others. only_run : the one run that this process computes, in
+        somebody's command; it takes nobody's place then.
     """
     beside = beside or only_run is not None
     while True:
@@ -76,12 +76,15 @@ def retire(store: Store, worker: str, *, if_idle: bool = False) -> bool:
     either is seen here, or finds no worker and starts one.
     """
     with store.writing() as database:
-        if if_idle and store.rows(
-            "SELECT 1 FROM runs WHERE state = 'queued' AND kind != 'sweep'"
-        ):
+        if if_idle and store.rows("SELECT 1 FROM runs WHERE state = 'queued' AND kind != 'sweep'"):
             return False
+        # One that computed a single run says nothing of a worker that may be starting.
+        database.execute(
+            "DELETE FROM settings WHERE name = 'starting' AND NOT EXISTS "
+            "(SELECT 1 FROM workers WHERE id = ? AND only_run IS NOT NULL)",
+            (worker,),
+        )
         database.execute("DELETE FROM workers WHERE id = ?", (worker,))
-        database.execute("DELETE FROM settings WHERE name = 'starting'")
     return True
 
 
@@ -106,9 +109,9 @@ def take(store: Store, worker: str, id: str | None = None) -> Claim | None:
         if not store.rows("SELECT 1 FROM workers WHERE id = ?", worker):
             raise Lost
         rows = store.rows(
-            "SELECT id FROM runs WHERE state = 'queued' AND kind != 'sweep' AND (id = ? OR ? IS NULL)"
-            " ORDER BY number LIMIT 1",
-            id, id,
+            "SELECT id FROM runs WHERE state = 'queued' AND kind != 'sweep' "
+            "AND id = coalesce(?, id) ORDER BY number LIMIT 1",
+            id,
         )  # fmt: skip
         if not rows:
             return None
@@ -174,8 +177,8 @@ class Claim:
             return None
         rows = self.store.rows(
             "SELECT id FROM runs WHERE key = ? AND kind = ? AND state = 'finished' AND answers "
-            "AND keep >= ? AND id != ? AND id NOT IN (SELECT run FROM cells WHERE state = 'failed') "
-            "ORDER BY number LIMIT 1",
+            "AND keep >= ? AND id != ? "
+            "AND id NOT IN (SELECT run FROM cells WHERE state = 'failed') ORDER BY number LIMIT 1",
             key, self.run.kind, int(self.run.keeps_model), self.run.id,
         )  # fmt: skip
         return rows[0]["id"] if rows else None

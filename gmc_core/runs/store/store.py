@@ -93,12 +93,15 @@ class Store(Submitting):
     def delete(self, *ids: str) -> int:
         """Delete runs (a sweep with its children) and their files; returns bytes freed.
 
+        A comparison that was taken in from the folder of a version of before goes with the folder.
+
         Raises
         ------
         StoreError
             If one of them is running; cancel it first. Then none is deleted.
         """
         gone: list[str] = []
+        folders: list[str] = []  # of a version of before, whose comparison goes
         try:
             with self.writing() as database:
                 for id in ids:
@@ -110,6 +113,8 @@ class Store(Submitting):
                         raise StoreError(f"Run {id} is running; cancel it first, then delete it.")
                     gone += [row["id"] for row in rows]
                 for name in gone:
+                    rows = self.rows("SELECT folder FROM older_comparisons WHERE run = ?", name)
+                    folders += [row["folder"] for row in rows]
                     with suppress(FileNotFoundError):
                         self.folder(name).rename(self._leaving(name))
                 database.executemany("DELETE FROM runs WHERE id = ?", [(id,) for id in ids])
@@ -120,6 +125,8 @@ class Store(Submitting):
         for name in gone:
             with suppress(StoreError):  # the worker takes it away too
                 calibrations.forget(self, name)
+        for folder in folders:
+            shutil.rmtree(self.path / "comparisons" / folder, ignore_errors=True)
         freed = sum(disk_bytes(self._leaving(name)) for name in gone)
         self._remove_leaving()
         with self._lock, explained(self.path):

@@ -98,7 +98,7 @@ class Submitting(Reading):
         config = anywhere(config)
         source = source_of(config)
         request = request_of(config)
-        given, data = data, data or self._known(source)
+        given, data = data, data or self.known_data(source)
         if data is not None:
             if parent is None:  # a sweep's are checked once
                 check_known(config, data["sha256"], data.get("files"))
@@ -140,7 +140,7 @@ class Submitting(Reading):
         See :func:`gmc_core.runs.sweeps.submit_or_find_sweep`.
         """
         base = anywhere(base)
-        known = self._known(source_of(base))
+        known = self.known_data(source_of(base))
         if known is not None:
             check_known(base, known["sha256"], known.get("files"))
         request = _hash(
@@ -184,10 +184,8 @@ class Submitting(Reading):
         # The methods decide how they are fitted, and the plan has the seeds.
         config = anywhere(replace(config, fit=FitSettings(), seed=plan.seeds[0], repetitions=1))
         plan = replace(plan, pythons=tuple(absolute(python) or "" for python in plan.pythons))
-        source = source_of(config)
-        wanted = [sorted(plan.methods), sorted(plan.seeds), plan.pythons]
-        request = _hash({"comparison": wanted, "base": config.as_dict(), "source": source})
-        given, data = data, data or self._known(source)
+        source, request = source_of(config), request_of(config, plan)
+        given, data = data, data or self.known_data(source)
         if data is not None:
             check_known(config, data["sha256"], data.get("files"))
         key = key_of(config, data, plan)  # before the store is held: it may ask other Pythons
@@ -262,7 +260,7 @@ class Submitting(Reading):
                 (source, json.dumps(data)),
             )
 
-    def _known(self, source: str) -> dict[str, Any] | None:
+    def known_data(self, source: str) -> dict[str, Any] | None:
         """What is remembered of the data of ``source``."""
         rows = self.rows("SELECT data FROM sources WHERE source = ?", source)
         return json.loads(rows[0]["data"]) if rows else None
@@ -290,12 +288,16 @@ def absolute(name: str | None) -> str | None:
     return str(Path(name).expanduser().absolute())
 
 
-def request_of(config: ExperimentConfig) -> str:
+def request_of(config: ExperimentConfig, plan: ComparisonPlan | None = None) -> str:
     """Hash of what was asked for, before anyone has seen the data.
 
     With the hashes that are expected: a run that expects others, or none, may end otherwise.
+    plan : of a comparison.
     """
-    return _hash({"config": config.as_dict(), "source": source_of(config)})
+    content: dict[str, Any] = {"config": config.as_dict(), "source": source_of(config)}
+    if plan is not None:
+        content["comparison"] = [sorted(plan.methods), sorted(plan.seeds), plan.pythons]
+    return _hash(content)
 
 
 def source_of(config: ExperimentConfig) -> str:

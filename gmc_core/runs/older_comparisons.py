@@ -117,6 +117,12 @@ def _take_in(store: Store, path: Path, read: ReadCommand) -> str:
         )
         cells = _cells(files, plan, keys, splits, failures)
         _insert_cells(database, identity, cells)
+        if state == "finished" and len(cells) < plan.total:
+            state = "interrupted"
+            database.execute(
+                "UPDATE runs SET state = ?, message = ? WHERE id = ?",
+                (state, "Some of its results are missing; Resume computes them.", identity),
+            )
         comparison = comparison_of(store, store.run(identity))
         if state == "finished" and comparison is not None:
             database.execute(

@@ -7,6 +7,7 @@ import secrets
 
 import pandas as pd
 import pytest
+from gmc_core.runs.store.comparisons import Plan, Status
 from made_claims import DATA, comparison, measured, results, subject
 from stored_runs import charts, opened, texts, use_folders
 
@@ -15,7 +16,6 @@ from gmc_core.paper.claims import CLAIMS, Measured, Subject, check, judge
 from gmc_core.protocol.filters import Filter
 from gmc_core.runs.store import Store, comparisons
 from gmc_core.runs.store import queue as worker_side
-from gmc_core.runs.store.comparisons import Plan, Status
 from gmc_dashboard.claims.figures import describe_intervals, intervals_figure, overview
 from gmc_dashboard.claims.view import progress_text
 

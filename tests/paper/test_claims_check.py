@@ -9,6 +9,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from gmc_core.runs.store.comparisons import Plan, Status
 from made_claims import comparison
 from stored_runs import SMALL, use_folders
 
@@ -21,7 +22,6 @@ from gmc_core.paper.claims.check import comparison_of, look, progress, runs_of, 
 from gmc_core.protocol.filters import Filter
 from gmc_core.runs.store import Store
 from gmc_core.runs.store import queue as worker_side
-from gmc_core.runs.store.comparisons import Plan, Status
 from gmc_core.runs.worker import work
 
 BASE = ExperimentConfig(filter=SMALL)

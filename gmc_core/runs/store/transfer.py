@@ -158,9 +158,7 @@ def _try_target(path: Path) -> None:
     try:
         try_target(path)
     except IsADirectoryError:
-        raise StoreError(
-            f"{path} is a folder; give the name of a file, such as {path / 'run.html'}."
-        ) from None
+        raise StoreError(f"{path} is a folder; give the name of a file in it.") from None
     except OSError as error:
         raise StoreError(
             f"{path} cannot be written; give the name of a file in a folder that you can write to "

@@ -200,14 +200,16 @@ def several(runs: Sequence[Run]) -> None:
     named = {names[run.id]: run for run in runs}
     fits = {name: curves_of(run) for name, run in named.items() if run.kind == "run"}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        quantity = st.selectbox(
-            "Compare",
-            list(QUANTITIES),
-            key="quantity",
-            bind="query-params",
-            format_func=QUANTITIES.get,
-            width=260,
-        )
+        quantity = "nmae"
+        if fits:  # a sweep or a comparison has no curve
+            quantity = st.selectbox(
+                "Compare",
+                list(QUANTITIES),
+                key="quantity",
+                bind="query-params",
+                format_func=QUANTITIES.get,
+                width=260,
+            )
         delete(runs)
     if fits:
         label = QUANTITIES[quantity]

@@ -152,12 +152,14 @@ def _status(path: Path) -> tuple[str, str, dict[tuple[str, str], str]]:
             here = stored["host"] == host()
             if here and stored["process"] == process_mark(int(stored["pid"])) is not None:
                 return state, "", failures
-            return "interrupted", "Its process ended without a word.", failures
+            message = "Its process ended without a word. Resume computes the rest."
+            return "interrupted", message, failures
     except OSError:
-        return "interrupted", "It has not been started.", {}
+        return "interrupted", "It has not been started. Resume computes it.", {}
     except (ValueError, KeyError, TypeError, AttributeError):
-        return "interrupted", "How far it came cannot be read.", {}
-    return (state if state in _ENDED else "interrupted"), message, failures
+        message = "How far it came cannot be read. Resume computes the rest."
+        return "interrupted", message, {}
+    return (state if state in _ENDED else "failed"), message, failures
 
 
 def _plan(

@@ -183,7 +183,9 @@ def _ended(run: Run) -> None:
     """Why it ended early, and what to do."""
     text = f"{_fits(run)} {escape(run.message)}".strip()
     show_as = st.error if run.state == "failed" else st.warning
-    show_as(f"{text} “Resume” computes the rest.", icon=STATES[run.state][2])
+    if run.state != "interrupted":  # of which the message says so
+        text += " Resume computes the rest."
+    show_as(text, icon=STATES[run.state][2])
 
 
 def _nothing_yet(run: Run) -> None:

@@ -164,7 +164,10 @@ def test_one_that_was_never_begun_or_whose_process_died(config: ExperimentConfig
     store = Store()
     take_in_older(store)
     assert {run.state for run in all_comparisons(store)} == {"interrupted"}
-    assert comparison_named(store, "claims-1").message == "It has not been started."
+    assert (
+        comparison_named(store, "claims-1").message
+        == "It has not been started. Resume computes it."
+    )
 
 
 def test_one_that_is_being_computed_waits(config: ExperimentConfig) -> None:

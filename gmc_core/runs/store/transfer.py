@@ -253,7 +253,7 @@ def _take_in(store: Store, content: dict[str, Any], archive: zipfile.ZipFile | N
             for old, fresh, goes_on in new:
                 if archive is not None:
                     _unpack(store, archive, old, fresh, goes_on)
-                _forget_missing_model(store, fresh)
+                _forget_missing_files(store, fresh)
                 _tell_doubt(store, fresh)
     except BaseException:
         for _, fresh, _ in new:
@@ -376,8 +376,21 @@ def _checked_comparison(value: Any, cells: Any) -> tuple[ComparisonPlan | None, 
     return plan, [cell for cell in found if cell.state != "running"]
 
 
-def _forget_missing_model(store: Store, id: str) -> None:
-    """A finished run without its model does not stand for one that keeps its model."""
+def _forget_missing_files(store: Store, id: str) -> None:
+    """A finished run without its model does not stand for one that keeps its model.
+
+    Nor does a comparison without its predictions stand for any.
+    """
+    from gmc_core.runs.comparisons import comparison_of
+
+    run = store.run(id)
+    if run.comparison is not None:
+        found = comparison_of(store, run)
+        done = sum(cell.state == "done" for cell in store.cells(id))
+        if done > (0 if found is None else len(found.outcomes)):
+            with store.writing() as database:
+                database.execute("UPDATE runs SET answers = 0 WHERE id = ?", (id,))
+        return
     if store.model_path(id) is None:
         with store.writing() as database:
             database.execute(

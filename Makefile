@@ -2,8 +2,12 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+LOWEST := .venv-lowest
+LOWEST_TESTS := tests/cli tests/doctor tests/protocol tests/data/test_readers_formats.py \
+	tests/gaussian/test_map_em.py tests/gaussian/test_exact.py tests/model/test_model_file.py \
+	tests/tables/test_imputer.py tests/dashboard/test_app_home.py
 
-.PHONY: app fit test check reproduce bench screenshots clean
+.PHONY: app fit wheel test test-lowest check reproduce bench screenshots clean
 
 $(VENV)/ready: requirements.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -18,16 +22,32 @@ $(VENV)/ready-dev: $(VENV)/ready requirements-dev.txt
 
 # The dashboard, in the local browser, on the embedded sample.
 app: $(VENV)/ready
-	$(BIN)/streamlit run app.py
+	$(BIN)/gmc app
 
 # The main job without a dashboard: fit the embedded sample by the paper's recipe.
 fit: $(VENV)/ready
 	$(BIN)/gmc fit --data sample --protocol weak
 
+# The product as one file, with its source distribution, in dist/.
+wheel: $(VENV)/ready-dev
+	rm -rf dist
+	$(BIN)/python -m hatchling build -d dist
+
 # All tests, browser included, in two processes; installs what they need.
 test: $(VENV)/ready-dev
 	$(BIN)/python -m tests.browser.install
 	$(BIN)/python -m pytest -q -n 2
+
+# Core and command line on the lowest version of every package that pyproject.toml allows.
+test-lowest:
+	rm -rf $(LOWEST)
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet --upgrade pip
+	$(LOWEST)/bin/python -m tests.tools.lowest > $(LOWEST)/lowest.txt
+	$(LOWEST)/bin/python -m pip install --quiet --editable ".[all]" -r $(LOWEST)/lowest.txt \
+		"pytest>=8.3,<10" "pytest-timeout>=2.3,<3" "hypothesis>=6.112,<7"
+	NUMBA_CACHE_DIR=$(CURDIR)/$(LOWEST)/numba $(LOWEST)/bin/python -m pytest -q \
+		-p no:cacheprovider -m "not realdata" $(LOWEST_TESTS)
 
 # Style, types and known vulnerabilities.
 check: $(VENV)/ready-dev
@@ -48,4 +68,4 @@ screenshots: $(VENV)/ready-dev
 	$(BIN)/python -m tests.tools.screenshots docs/images --readme
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -19,7 +19,8 @@ import numpy as np
 from benchmarks import bare
 from benchmarks.data import ratings_named, signals_of
 from gmc_core.fitting.cost import estimate, gemm_rate
-from gmc_core.gaussian.em import Spares, initial_state, map_em
+from gmc_core.gaussian.em import initial_state, map_em
+from gmc_core.gaussian.iterate import Spares
 from gmc_core.gaussian.linalg.threads import Team
 from gmc_core.gaussian.mstep import Form, choose_form
 from gmc_core.gaussian.noise import Noise

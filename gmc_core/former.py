@@ -32,14 +32,20 @@ _ROOMS = {
 }
 _PLACES = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
+# Modules that got another name in their room.
+_RENAMED = {"gmc_core.gaussian.linalg.opinions": "gmc_core.gaussian.linalg.latent"}
+
 
 def place_of(name: str) -> str | None:
     """Where a module of a former name is now; None if it is no such name."""
     package, _, rest = name.partition(".")
     first, dot, inner = rest.partition(".")
+    if name in _RENAMED:
+        return _RENAMED[name]
     if package != "gmc_core" or first not in _PLACES:
         return None
-    return f"gmc_core.{_PLACES[first]}.{first}{dot}{inner}"
+    place = f"gmc_core.{_PLACES[first]}.{first}{dot}{inner}"
+    return _RENAMED.get(place, place)
 
 
 class _Found(Loader):

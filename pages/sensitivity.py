@@ -97,7 +97,7 @@ def form() -> None:
     begin = st.container()
     epsilons, steps, seeds = grid(ratings.scale, chosen.seed)
     with st.expander("What stays constant", icon=":material/lock:"):
-        constant = fit_form.constant_controls(ratings.scale, chosen.protocol)
+        constant = fit_form.constant_controls(ratings, chosen.protocol)
     with begin:
         _start_bar(constant, epsilons, steps, seeds)
 

@@ -62,6 +62,7 @@ ROOMS = (
     "comparison",  # other methods on the same splits
     "runs",  # store, worker, sweeps
     "paper",  # its tables and claims
+    "doctor",  # what this machine has, with remedies
     "cli",
 )
 ON_TOP = ("lesson", "former", "__main__", "__init__")
@@ -77,14 +78,19 @@ ALGORITHM = {
     "attributes": {"signals"},
     "estep": {"linalg", "covariance", "covariates", "parameters", "noise", "signals"},
     "mstep": {"linalg", "covariance", "parameters", "signals", "estep"},
-    "em": {"linalg", "covariance", "parameters", "noise", "signals", "estep", "mstep"},
+    "iterate": {"covariance", "parameters"},
+    "objective": {"linalg", "covariance", "parameters", "noise", "signals", "estep"},
+    "em": {
+        "linalg", "covariance", "parameters", "noise", "signals", "estep", "mstep", "iterate",
+        "objective",
+    },
     "inverses": {
         "covariance", "covariates", "estep", "parameters", "linalg", "noise", "ordinal", "signals",
     },
     "ordinal": {"linalg"},
     "exact": {
         "linalg", "covariance", "covariates", "parameters", "noise", "signals", "estep", "mstep",
-        "em", "inverses", "ordinal",
+        "iterate", "inverses", "ordinal",
     },
 }  # fmt: skip
 
@@ -185,16 +191,12 @@ def test_the_hash_of_a_file_is_written_once():
 
 
 def test_what_the_command_line_repeats_to_start_quickly_equals_the_originals():
-    from gmc_core.cli import arguments, runs
-    from gmc_core.fitting import experiment
+    from gmc_core.cli import runs
     from gmc_core.gaussian import settings, signals
     from gmc_core.runs.store import run
 
     assert runs.STATES == run.STATES
-    # "pair" is what a data set with its own test file makes of the protocol.
-    assert {*arguments.PROTOCOLS, "pair"} == set(experiment.PROTOCOLS)
-    assert arguments.SIGNALS == signals.KINDS
-    assert arguments.MODELS == settings.MODEL_KINDS
+    assert settings.settings_of_a_fit()["signals"].kind.choices == signals.KINDS
 
 
 @pytest.mark.parametrize(("given", "expected"), [(None, "20"), ("26", "26")])

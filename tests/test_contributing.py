@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
 import sys
 import textwrap
 import types
@@ -12,7 +14,8 @@ import pytest
 
 from gmc_core.data.readers import load, loading
 
-GUIDE = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).resolve().parents[1]
+GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 RATINGS = b'"User-ID";"ISBN";"Book-Rating"\n"7";"0345";"0"\n"7";"034X";"8"\n"9";"0345";"10"\n'
 
 
@@ -48,3 +51,55 @@ def test_its_errors_name_the_line(tmp_path, bookcrossing):
     (tmp_path / "BX-Book-Ratings.csv").write_bytes(RATINGS + b'"9";"0346";"11"\n')
     with pytest.raises(Exception, match="line 5"):
         load(tmp_path)
+
+
+USED = """
+import argparse, contextlib, io, json, sys
+from gmc_core.base.errors import ConfigError
+from gmc_core.cli import build_parser
+from gmc_core.cli.arguments import config_from_arguments
+from gmc_core.gaussian.settings import FitSettings, settings_of_a_fit
+
+def settings(*words):
+    return config_from_arguments(build_parser().parse_args(["fit", *words])).fit
+
+try:
+    settings("--tolerance=0")
+except ConfigError as error:
+    refused = str(error)
+told, help = io.StringIO(), build_parser()
+with contextlib.redirect_stdout(told), contextlib.suppress(SystemExit):
+    help.parse_args(["fit", "--help"])
+given, plain = settings("--tolerance=0.5"), settings()
+print(json.dumps({
+    "given": given.as_dict(), "plain": plain.as_dict(), "refused": refused, "help": told.getvalue(),
+    "again": FitSettings.from_dict(given.as_dict()) == given,
+    "words": settings_of_a_fit()["tolerance"].words(0.5),
+    "drawn": settings_of_a_fit()["tolerance"].control.card,
+}))
+"""
+
+
+def test_a_declared_setting_has_all_that_follows(tmp_path):
+    """In a tree that differs from this one by what the guide says, and by nothing else."""
+    place = tmp_path / "gmc_core"
+    for folder, apart in ((Path("."), "gaussian"), (Path("gaussian"), "settings.py")):
+        (place / folder).mkdir(parents=True)
+        for found in (ROOT / "gmc_core" / folder).iterdir():
+            if found.name not in (apart, "__pycache__"):
+                (place / folder / found.name).symlink_to(found)
+    text = (ROOT / "gmc_core" / "gaussian" / "settings.py").read_text(encoding="utf-8")
+    mark = "    def __post_init__(self)"
+    assert text.count(mark) == 1
+    field = textwrap.indent(code_of("Adding a setting"), "    ")
+    changed = text.replace(mark, f"{field}\n{mark}")
+    (place / "gaussian" / "settings.py").write_text(changed, encoding="utf-8")
+    run = [sys.executable, "-c", USED]
+    done = subprocess.run(run, cwd=tmp_path, env={}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["given"] == {**found["plain"], "tolerance": 0.5} and found["again"]
+    assert "tolerance" not in found["plain"]
+    assert found["refused"] == "The tolerance must be a number above 0, not 0.0."
+    assert "--tolerance CHANGE" in found["help"] and "(default: all iterations)" in found["help"]
+    assert found["words"] == ["--tolerance=0.5"] and found["drawn"] == "m_step"

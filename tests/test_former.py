@@ -21,6 +21,14 @@ def test_a_former_name_is_the_same_module(name):
     assert found.__spec__.name == place
 
 
+@pytest.mark.parametrize("name", ["linalg.opinions", "gaussian.linalg.opinions"])
+def test_a_module_that_got_another_name_is_found(name):
+    sys.modules.pop(f"gmc_core.{name}", None)
+    with pytest.warns(DeprecationWarning, match="is now gmc_core.gaussian.linalg.latent"):
+        found = importlib.import_module(f"gmc_core.{name}")
+    assert found is importlib.import_module("gmc_core.gaussian.linalg.latent")
+
+
 def test_what_scripts_of_before_import_is_there():
     program = """
 from gmc_core.comparators import ItemProximity, MatrixFactorisation

@@ -125,6 +125,10 @@ class UnknownIdError(GmcError):
     kind = "unknown-id"
 
 
+class MissingPackageError(GmcError, ImportError):
+    """An optional package that is not installed; the message names the extra that brings it."""
+
+
 # Of these the same settings on the same data give the same error again: they are a result.
 BREAKDOWNS = frozenset(
     error.kind for error in (NumericalError, NotPositiveDefiniteError, NotFiniteError)

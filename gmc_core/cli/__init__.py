@@ -25,6 +25,7 @@ from gmc_core.base.errors import GmcError
 from gmc_core.cli.parser import Parser
 
 MODULES = (
+    "gmc_core.cli.app",
     "gmc_core.cli.fit",
     "gmc_core.cli.data",
     "gmc_core.cli.predict",
@@ -38,6 +39,7 @@ MODULES = (
     "gmc_core.cli.claims",
     "gmc_core.cli.runs",
     "gmc_core.cli.worker",
+    "gmc_core.cli.doctor",
 )  # fmt: skip
 
 DESCRIPTION = """\

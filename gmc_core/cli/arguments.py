@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gmc_core.base.errors import ConfigError
+from gmc_core.base.setting import Setting, declared
+from gmc_core.cli.options import add_option
 from gmc_core.cli.reading import add_reading_arguments, reading_from_arguments
-from gmc_core.cli.values import block, four_numbers, noise, number, whole
-
-if TYPE_CHECKING:
-    from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.cli.values import number, whole
+from gmc_core.data.hashes import option
+from gmc_core.fitting.config import PROTOCOLS, ExperimentConfig
+from gmc_core.gaussian.models import settings_for
+from gmc_core.gaussian.settings import FitSettings, settings_of_a_fit
+from gmc_core.protocol.filter_options import Filter
 
 __all__ = [
     "FIT",
@@ -24,17 +28,18 @@ __all__ = [
     "whole",
 ]
 
-PROTOCOLS = ("weak", "strong", "none")
-SIGNALS = ("rows", "columns", "blocks")
-MODELS = ("paper", "exact", "ordinal", "mixture")
 # Destinations of the settings of a fit, for commands that choose or vary them.
-FIT = (
-    "model", "epsilon", "iterations", "noise", "init", "signals", "block", "dtype", "objective",
-    "prior_strength", "prior_target", "relaxation", "warm", "learn_noise", "attributes",
-    "components", "noise_sha256",
-)  # fmt: skip
-# Of what a repeated command expects; roles of gmc_core.fitting.provenance, a test compares them.
-HASHES = ("data", "train", "test", "noise", "ratings")
+FIT = (*settings_of_a_fit(), "noise_sha256")
+# Of what a repeated command expects: roles of gmc_core.data.hashes.
+HASHES = {
+    "data": "the file given with --data",
+    "train": "the file given with --train",
+    "test": "the file given with --test",
+    "ratings": "the ratings, as read and filtered",
+    "noise": "the file of noise variances",
+}
+# What belongs to the drawing of splits.
+_DRAWN = ("seed", "repetitions", "weak_users", "strong_users")
 
 
 def add_experiment_arguments(
@@ -44,195 +49,38 @@ def add_experiment_arguments(
 
     skip : destinations ("epsilon", "iterations", …) that the command defines
         itself, such as a list where this has one value, or does not have. What is
-        parsed holds their defaults.
+        parsed holds None for them.
     """
 
-    def add(group: argparse._ArgumentGroup, flag: str, **options: Any) -> None:
-        name = options.get("dest", flag.removeprefix("--").replace("-", "_"))
-        if name not in skip:
-            group.add_argument(flag, **options)
-        elif parser.get_default(name) is None:
-            parser.set_defaults(**{name: options.get("default")})
+    def add(group: argparse._ArgumentGroup, *settings: Setting, **others: Any) -> None:
+        for one in settings:
+            name = others.get("dest", one.name)
+            if name not in skip:
+                add_option(group, one, **others)
+            elif parser.get_default(name) is None:
+                parser.set_defaults(**{name: None})
 
+    experiment = declared(ExperimentConfig)
     data = parser.add_argument_group("data")
-    add(
-        data,
-        "--data",
-        metavar="NAME|PATH",
-        help="a named data set (gmc data list), or a file, zip or folder (default: sample)",
-    )
-    add(data, "--train", metavar="FILE", help="CSV user,item,rating to learn from, as it is")
-    add(data, "--test", metavar="FILE", help="CSV user,item,rating to predict, with --train")
-    for role, what in (
-        ("data", "the file given with --data"),
-        ("train", "the file given with --train"),
-        ("test", "the file given with --test"),
-        ("ratings", "the ratings, as read and filtered"),
-    ):
-        add(
-            data,
-            f"--{role}-sha256",
-            metavar="HASH",
-            help=f"refuse other data: SHA-256 of {what} (12 or more of its digits)",
-        )
-    add(
-        data,
-        "--min-user-ratings",
-        type=whole,
-        metavar="N",
-        help="leave out users with fewer ratings (default: 20, the paper's)",
-    )
-    add(
-        data,
-        "--min-item-ratings",
-        type=whole,
-        metavar="N",
-        help="then leave out items with fewer ratings (default: 2, the paper's)",
-    )
-    add(
-        data,
-        "--max-items",
-        type=whole,
-        metavar="N",
-        help="keep only the N most rated items; memory grows with N squared",
-    )
+    add(data, experiment["data"])
+    add(data, experiment["train_file"], dest="train")
+    add(data, experiment["test_file"], dest="test")
+    for role, what in HASHES.items():
+        if f"{role}_sha256" not in skip:
+            data.add_argument(
+                option(role),
+                metavar="HASH",
+                help=f"refuse other data: SHA-256 of {what} (12 or more of its digits)",
+            )
+    add(data, *declared(Filter).values())
     protocol = parser.add_argument_group("protocol")
-    add(
-        protocol,
-        "--protocol",
-        choices=PROTOCOLS,
-        help="weak: predict a held-out rating of each training user (default); strong: of users "
-        "absent from training; none: train on everything, measure nothing",
-    )
-    add(protocol, "--seed", type=whole, default=0, metavar="N", help="of the splits (default: 0)")
-    add(
-        protocol,
-        "--repetitions",
-        type=whole,
-        default=1,
-        metavar="N",
-        help="average over N splits with seeds SEED, SEED+1, … (default: 1; the paper: 3)",
-    )
-    add(
-        protocol,
-        "--weak-users",
-        type=whole,
-        metavar="N",
-        help="training users (default: the paper's number, scaled to the data)",
-    )
-    add(protocol, "--strong-users", type=whole, metavar="N", help="novel users, strong only")
+    # A pair of files is a protocol that --train and --test choose.
+    add(protocol, experiment["protocol"], choices=[one for one in PROTOCOLS if one != "pair"])
+    add(protocol, *(experiment[name] for name in _DRAWN))
     model = parser.add_argument_group("model")
-    add(
-        model,
-        "--model",
-        choices=MODELS,
-        default="paper",
-        help="paper: the recipe (default); exact: exact EM with a prior; ordinal: the same on "
-        "ordered ratings; mixture: several Gaussians. Sets the defaults of the options below",
-    )
-    add(
-        model,
-        "--epsilon",
-        type=number,
-        metavar="E",
-        help="added to the covariance's diagonal (default: 0.3, scaled to the rating scale; exact "
-        "and ordinal: 0)",
-    )
-    add(
-        model,
-        "--iterations",
-        type=whole,
-        metavar="L",
-        help="of MAP-EM; 0 predicts the initial value (default: 10)",
-    )
-    add(
-        model,
-        "--noise",
-        type=noise,
-        metavar="VARIANCE|FILE",
-        help="noise of a rating: a variance, a .csv of item,variance lines, or an .npy matrix "
-        "(default: 0; exact and ordinal: 0.5, scaled)",
-    )
-    add(
-        model,
-        "--noise-sha256",
-        metavar="HASH",
-        help="refuse another file of noise variances: its SHA-256",
-    )
-    add(
-        model,
-        "--init",
-        type=number,
-        metavar="VALUE",
-        help="initial value of unknown ratings (default: 3 on star scales, else the midpoint)",
-    )
-    add(
-        model,
-        "--signals",
-        choices=SIGNALS,
-        default="rows",
-        help="what one draw of the Gaussian is: a row (user; default), a column (item), or a block",
-    )
-    add(model, "--block", type=block, metavar="HxW", help="size of a block (default: 16x16)")
-    add(
-        model,
-        "--dtype",
-        choices=("float64", "float32"),
-        default="float64",
-        help="precision; float32 halves the memory (default: float64)",
-    )
-    add(
-        model,
-        "--objective",
-        action=argparse.BooleanOptionalAction,
-        default=False,
-        help="also compute the paper's MAP objective at every iteration (slower)",
-    )
-    add(
-        model,
-        "--prior-strength",
-        type=number,
-        metavar="NU",
-        help="weight of the prior of exact EM, in users (default: half as many as there are "
-        "items, at most 300)",
-    )
-    add(
-        model,
-        "--prior-target",
-        type=four_numbers,
-        metavar="O,G,R,I",
-        help="what it shrinks to: variance shared by all items, by a genre, by items of the same "
-        "raters, and an item's own (default: 0.15,0,0.2,0.15, scaled)",
-    )
-    add(
-        model,
-        "--relaxation",
-        type=number,
-        metavar="ETA",
-        help="length of the longest of every four steps of exact EM, 1 up to 8 (default: 5)",
-    )
-    add(
-        model,
-        "--warm",
-        type=whole,
-        metavar="L",
-        help="iterations of the paper's recipe before exact EM (default: 3)",
-    )
-    add(
-        model,
-        "--learn-noise",
-        action=argparse.BooleanOptionalAction,
-        default=False,
-        help="exact EM begins with --noise and learns it",
-    )
-    add(
-        model,
-        "--attributes",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="whether exact EM uses what is known of users besides ratings (age, gender, …)",
-    )
-    add(model, "--components", type=whole, metavar="K", help="of a mixture (default: 2)")
+    fit = settings_of_a_fit()
+    add(model, fit["model"])  # first what decides the others' defaults
+    add(model, *(one for one in fit.values() if one.name != "model"))
     add_reading_arguments(parser)
 
 
@@ -270,72 +118,61 @@ def config_from_arguments(args: argparse.Namespace, **fit: Any) -> ExperimentCon
     ConfigError
         If values have no meaning, alone or together.
     """
-    from gmc_core.fitting.experiment import ExperimentConfig
-    from gmc_core.gaussian.models import settings_for
-    from gmc_core.protocol.filters import Filter
-
+    found = vars(args)
     pair = args.train is not None or args.test is not None
     if pair:
         _refuse_with_pair(args)
-    if args.protocol == "none" and args.repetitions != 1:
+    drawn = _given(found, _DRAWN)
+    if args.protocol == "none" and drawn.get("repetitions", 1) != 1:
         raise ConfigError(
             "With --protocol none nothing is drawn, so all repetitions would be the same; leave "
             "out --repetitions."
         )
-    if args.block is not None and args.signals != "blocks":
-        raise ConfigError("--block is the size of blocks; it needs --signals blocks.")
-    thresholds = {
-        name: getattr(args, name)
-        for name in ("min_user_ratings", "min_item_ratings", "max_items")
-        if getattr(args, name) is not None
-    }
-    settings: dict[str, Any] = {
-        "initial": getattr(args, "init", None),
-        "signals": args.signals,
-        "dtype": args.dtype,
-        "objective": args.objective,
-    }
-    for name in (
-        "epsilon", "iterations", "noise", "prior_strength", "prior_target", "relaxation", "warm",
-        "learn_noise", "attributes", "components",
-    ):  # fmt: skip
-        if getattr(args, name, None) is not None:
-            settings[name] = getattr(args, name)
-    if args.block is not None:
-        settings["block"] = args.block
+    expected = {role: found.get(f"{role}_sha256") for role in HASHES}
     return ExperimentConfig(
         data="" if pair else (args.data or "sample"),
         reading=reading_from_arguments(args),
         protocol="pair" if pair else (args.protocol or "weak"),
         train_file=args.train,
         test_file=args.test,
-        filter=Filter(**thresholds),
-        weak_users=args.weak_users,
-        strong_users=args.strong_users,
-        seed=args.seed,
-        repetitions=args.repetitions,
-        fit=replace(settings_for(args.model), **{**settings, **fit}),
-        expected={
-            role: value
-            for role in HASHES
-            if (value := getattr(args, f"{role}_sha256", None)) is not None
-        },
+        filter=Filter(**_given(found, declared(Filter))),
+        fit=_settings(args, fit),
+        expected={role: value for role, value in expected.items() if value is not None},
+        **drawn,
     )
+
+
+def _given(found: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Those of the options that were given."""
+    return {name: found[name] for name in names if found.get(name) is not None}
+
+
+def _settings(args: argparse.Namespace, others: dict[str, Any]) -> FitSettings:
+    """The settings of the fit: the model's, then what was given."""
+    fit = settings_of_a_fit()
+    given = _given(vars(args), fit) | others
+    settings = replace(settings_for(given.pop("model", "paper")), **given)
+    for name in given:
+        needs = fit[name].needs
+        if needs is not None and getattr(settings, needs[0]) != needs[1]:
+            (other,) = fit[needs[0]].words(needs[1])
+            raise ConfigError(
+                f"{fit[name].noun} ({fit[name].flag}) needs {other}; give that, or leave it out."
+            )
+    return settings
 
 
 def _refuse_with_pair(args: argparse.Namespace) -> None:
     """--train and --test are taken as they are, so nothing else may choose ratings."""
     if args.train is None or args.test is None:
         raise ConfigError("--train and --test belong together; give both.")
-    names = (
-        "data", "protocol", "min_user_ratings", "min_item_ratings", "max_items", "weak_users",
-        "strong_users",
-    )  # fmt: skip
-    for name in names:
+    chooses = {"data": "--data", "protocol": "--protocol"}
+    chooses |= {name: one.flag for name, one in declared(Filter).items()}
+    chooses |= {"weak_users": "--weak-users", "strong_users": "--strong-users"}
+    for name, flag in chooses.items():
         if getattr(args, name) is not None:
-            flag = "--" + name.replace("_", "-")
             raise ConfigError(
                 f"--train and --test are taken as they are, so {flag} has no meaning with them."
             )
-    if args.repetitions != 1:
+    if args.repetitions not in (None, 1):
         raise ConfigError("--train and --test are one split; leave out --repetitions.")

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from gmc_core.base.errors import ConfigError
+from gmc_core.cli.options import add_option
 from gmc_core.cli.output import check_output, note, table
 from gmc_core.cli.parser import add_command
-from gmc_core.cli.reading import SEPARATORS
 from gmc_core.cli.values import number, number_or_auto, whole
+from gmc_core.data.reading_options import DECIMAL, ENCODING, SEPARATOR
 
 EXAMPLES = """\
   gmc complete --model ml-1m.npz --out completed.csv
@@ -121,9 +122,8 @@ def add_parser(commands: Any) -> None:
             help=f"the {sign} value that is filled in, in all columns or in one; a fill beyond it "
             "is moved to it (default: no limit); can be repeated",
         )
-    plain.add_argument("--separator", metavar="CHAR", help="default: found from the header line")
-    plain.add_argument("--decimal", choices=(".", ","), metavar="SIGN", help="default: found")
-    plain.add_argument("--encoding", metavar="NAME", help="default: found")
+    for option in (SEPARATOR, DECIMAL, ENCODING):
+        add_option(plain, option)
     parser.set_defaults(run=run)
 
 
@@ -184,7 +184,7 @@ def _complete_table(args: argparse.Namespace) -> int:
 
     options = TableOptions(
         id_columns=tuple(args.id_column or ()),
-        separator=SEPARATORS.get(args.separator, args.separator),
+        separator=args.separator,
         decimal=args.decimal,
         encoding=args.encoding,
         quantities=tuple(args.quantity or ()),

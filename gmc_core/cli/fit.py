@@ -69,10 +69,10 @@ def run(args: argparse.Namespace) -> int:
     config = config_from_arguments(args)
     if args.without_ratings and args.model_out is None:
         raise ConfigError("--without-ratings is about the saved model; give --model-out.")
-    if args.without_ratings and args.signals != "rows":
+    if args.without_ratings and config.fit.signals != "rows":
         raise ConfigError(
-            f"A model with {args.signals} as signals cannot fold in new users, so it could predict "
-            "nothing without its ratings; leave out --without-ratings."
+            f"A model with {config.fit.signals} as signals cannot fold in new users, so it could "
+            "predict nothing without its ratings; leave out --without-ratings."
         )
     check_intervals(args.intervals, args.model_out)
     if args.detach:

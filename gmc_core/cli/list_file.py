@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from gmc_core.base.errors import ConfigError, DataError
 from gmc_core.cli.output import note
-from gmc_core.cli.reading import scale
+from gmc_core.cli.values import typed
+from gmc_core.data.reading_options import Scale
 
 if TYPE_CHECKING:
     from gmc_core.model.gaussian_model import GaussianModel
@@ -26,7 +27,7 @@ def add_file_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--file-scale",
-        type=scale,
+        type=typed(Scale()),
         metavar="LOW,HIGH[,STEP]",
         help="scale of the ratings in that file, such as 1,10, where it is not the model's; known "
         "for the exports",

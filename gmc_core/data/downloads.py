@@ -15,9 +15,9 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 import platformdirs
-import pooch  # type: ignore[import-untyped, unused-ignore]
 
 from gmc_core.base.errors import FetchError, brief
+from gmc_core.base.extras import require
 from gmc_core.data.hashes import file_sha256
 
 Progress = Callable[[int, int], None]
@@ -57,6 +57,8 @@ def download(
     ------
     FetchError
         If no mirror gave the right file; names each with what went wrong.
+    MissingPackageError
+        If it must be downloaded and the packages for that are not installed.
     Exception
         Whatever ``progress`` raises, which is how a download is cancelled.
     """
@@ -68,9 +70,15 @@ def download(
             f"The cache folder {folder} cannot be made ({error.strerror}); set GMC_CACHE to a "
             "folder that you can write to."
         ) from error
-    if checksum is None and target.exists():
-        _compare(target, record)
-        return target
+    if target.exists():
+        if checksum is None:
+            _compare(target, record)
+            return target
+        if checksum in checksums(target):
+            return target
+    require("download", "Downloading")
+    import pooch  # type: ignore[import-untyped, unused-ignore]
+
     pooch.get_logger().setLevel("WARNING")  # the progress callback tells the person
     failures = []
     for url in urls:

@@ -252,9 +252,8 @@ def _neighbours(settings: FitSettings, train: Ratings) -> Iterator[tuple[str, Fi
     """Settings that differ in one respect."""
     for name, factors in _FACTORS[settings.model]:
         for factor in factors:
-            value = float(f"{getattr(settings, name) * factor:.3g}")
-            changed = {**settings.as_dict(), name: value}
-            yield f"{name.replace('_', ' ')} {value:g}", FitSettings.from_dict(changed)
+            value: Any = float(f"{getattr(settings, name) * factor:.3g}")
+            yield f"{name.replace('_', ' ')} {value:g}", replace(settings, **{name: value})
     if settings.is_exact and any(train.item_info.genres):
         assert settings.prior_target is not None
         offset, genres, raters, own = settings.prior_target

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gmc_core.base.errors import ConfigError
+from gmc_core.base.kinds import OneOf, Whole, Words
+from gmc_core.base.setting import Setting, check, setting
 from gmc_core.data.hashes import check_expected, file_sha256
 from gmc_core.gaussian.settings import FitSettings, ModelKind
-from gmc_core.protocol.filters import Filter
+from gmc_core.protocol.filter_options import Filter
 
 # Of each model; raised whenever the same configuration would give other figures. One that
 # gives the same keeps its number, and with it the runs that are stored.
@@ -19,6 +21,7 @@ MODEL_VERSIONS: dict[ModelKind, int] = {"paper": 5, "exact": 5, "ordinal": 6, "m
 
 Protocol = Literal["weak", "strong", "none", "pair"]
 PROTOCOLS: tuple[Protocol, ...] = ("weak", "strong", "none", "pair")
+_ANY = -(2**63)
 
 
 @dataclass(frozen=True)
@@ -35,23 +38,86 @@ class ExperimentConfig:
         of it, see :mod:`gmc_core.fitting.provenance`; decides no figure.
     """
 
-    data: str = "sample"
+    data: str = setting(
+        "sample",
+        Setting(
+            kind=Words("NAME|PATH"),
+            noun="The data",
+            flag="--data",
+            about="a named data set (gmc data list), or a file, zip or folder",
+        ),
+    )
     reading: dict[str, Any] = field(default_factory=dict)
-    protocol: Protocol = "weak"
-    train_file: str | None = None
-    test_file: str | None = None
+    protocol: Protocol = setting(
+        "weak",
+        Setting(
+            kind=OneOf(PROTOCOLS),
+            noun="The protocol",
+            flag="--protocol",
+            about="weak: predict a held-out rating of each training user; strong: of users absent "
+            "from training; none: train on everything, measure nothing",
+        ),
+    )
+    train_file: str | None = setting(
+        None,
+        Setting(
+            kind=Words("FILE"),
+            noun="The training file",
+            flag="--train",
+            about="CSV user,item,rating to learn from, as it is",
+        ),
+    )
+    test_file: str | None = setting(
+        None,
+        Setting(
+            kind=Words("FILE"),
+            noun="The test file",
+            flag="--test",
+            about="CSV user,item,rating to predict, with --train",
+        ),
+    )
     filter: Filter = field(default_factory=Filter)
-    weak_users: int | None = None
-    strong_users: int | None = None
-    seed: int = 0
-    repetitions: int = 1
+    # How many there can be is known when the data are; the split refuses what it cannot draw.
+    weak_users: int | None = setting(
+        None,
+        Setting(
+            kind=Whole(_ANY),
+            noun="The number of training users",
+            flag="--weak-users",
+            about="training users",
+            usual_words="the paper's number, scaled to the data",
+        ),
+    )
+    strong_users: int | None = setting(
+        None,
+        Setting(
+            kind=Whole(_ANY),
+            noun="The number of novel users",
+            flag="--strong-users",
+            about="novel users, strong only",
+            usual_words="the paper's number, scaled to the data",
+        ),
+    )
+    seed: int = setting(
+        0,
+        Setting(kind=Whole(0), noun="The seed", flag="--seed", about="of the splits"),
+    )
+    repetitions: int = setting(
+        1,
+        Setting(
+            kind=Whole(1, 1000),
+            noun="The number of repetitions",
+            flag="--repetitions",
+            about="average over N splits with seeds SEED, SEED+1, …",
+            usual_words="1; the paper: 3",
+        ),
+    )
     fit: FitSettings = field(default_factory=FitSettings)
     expected: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        check(self)
         check_expected(self.expected)
-        if self.protocol not in PROTOCOLS:
-            raise ConfigError(f"The protocol is {', '.join(PROTOCOLS)}, not {self.protocol!r}.")
         for file in (self.train_file, self.test_file):
             if (self.protocol == "pair") != (file is not None):
                 raise ConfigError(
@@ -60,10 +126,6 @@ class ExperimentConfig:
                 )
         if self.protocol != "strong" and self.strong_users is not None:
             raise ConfigError("The number of novel users belongs to the strong protocol.")
-        if not 1 <= self.repetitions <= 1000:
-            raise ConfigError(f"Repetitions must lie in 1..1000, not {self.repetitions}.")
-        if not 0 <= self.seed < 2**63:
-            raise ConfigError(f"The seed must be a whole number of at least 0, not {self.seed}.")
 
     @property
     def seeds(self) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""One fit on one split: MAP-EM with held-out evaluation after every iteration.
+"""One fit on one split: a model's iterations, with held-out evaluation after each.
 
 fit = Fit(split, FitSettings(epsilon=0.3))
 for record in fit.records():      # the caller owns progress and stopping
@@ -20,26 +20,28 @@ from gmc_core.base.errors import ConfigError, NumericalError
 from gmc_core.data.ratings import RatingScale
 from gmc_core.fitting.cost import Cost, check_memory, estimate_fit, has_large_weights
 from gmc_core.fitting.records import IterationRecord as IterationRecord
-from gmc_core.gaussian.attributes import STRENGTH, UserGroups
+from gmc_core.gaussian.attributes import UserGroups
 from gmc_core.gaussian.covariance import DenseCovariance
-from gmc_core.gaussian.em import EmState, EmStep, Spares, initial_state, map_em
+from gmc_core.gaussian.em import MapEm, initial_state
 from gmc_core.gaussian.estep import e_step, predict_pairs
-from gmc_core.gaussian.exact import exact_em
+from gmc_core.gaussian.exact import ExactEm, ExactOptions
 from gmc_core.gaussian.folding import fold_in
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.iterate import EmAlgorithm, EmState, EmStep, Spares, iterate
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.mixture import (
     Memberships,
+    MixtureEm,
     MixtureState,
     initial_mixture,
     mixture_e_step,
-    mixture_em,
     predict_mixture,
+    warm_up,
 )
 from gmc_core.gaussian.mixture_start import user_groups
 from gmc_core.gaussian.mstep import choose_form
 from gmc_core.gaussian.noise import Noise
 from gmc_core.gaussian.noise_files import load_noise
-from gmc_core.gaussian.ordinal import Opinions, OrdinalScale
+from gmc_core.gaussian.ordinal import LatentResponses, OrdinalScale
 from gmc_core.gaussian.parameters import Gaussian
 from gmc_core.gaussian.priors import genre_matrix, prior_of
 from gmc_core.gaussian.settings import FitSettings, paper_epsilon
@@ -58,13 +60,13 @@ class StateError(ConfigError):
 
 
 class Fit:
-    """A fit in progress; immutable inputs, one current state.
+    """A fit in progress: inputs that never change, and the state of the last iteration.
 
     Parameters
     ----------
     split : what to learn from and what to predict.
     settings : defaults are filled in from the rating scale.
-    team : the threads, and the way to cancel; see :class:`Team`.
+    team : the threads, and the way to cancel; see :class:`ThreadPool`.
     start : the state of an interrupted fit with the same inputs.
     memory_limit : bytes; default see :func:`gmc_core.fitting.cost.memory_limit`.
 
@@ -90,7 +92,7 @@ class Fit:
         split: Split,
         settings: FitSettings | None = None,
         *,
-        team: Team | None = None,
+        team: ThreadPool | None = None,
         start: EmState | None = None,
         memory_limit: int | None = None,
     ) -> None:
@@ -100,7 +102,7 @@ class Fit:
             raise ConfigError("There are no training ratings, so there is nothing to learn from.")
         _check_range(settings, train.scale)
         self.settings = settings.resolved(train.scale, train.n_items)
-        self.team = team or Team()
+        self.team = team or ThreadPool()
         layout = Layout(self.settings.signals, train.n_users, train.n_items, self.settings.block)
         if split.shown is not None and layout.kind != "rows":
             raise ConfigError(
@@ -144,20 +146,20 @@ class Fit:
     def state(self) -> EmState:
         """The last finished iteration; stays usable after a cancel or an error.
 
-        It is whose reads it: the fit never writes over its Σ, whatever follows.
+        Its arrays belong to the caller: the fit never writes over this Σ, whatever follows.
 
-        Where the recipe was stopped in an E-step and the weights are large
-        (:func:`gmc_core.fitting.cost.has_large_weights`), reading this does that E-step's work
-        again: the weights of two iterations are not kept.
+        MAP-EM with large weights (:func:`gmc_core.fitting.cost.has_large_weights`) keeps those
+        of one iteration only. Where it was stopped in the next E-step, reading this does the
+        work of the last finished one again.
         """
         self._lent = True
         return self._whole_state()
 
     def look(self, at: Callable[[Gaussian], Found]) -> Found:
-        """What ``at`` finds in (μ, Σ) of the last finished iteration.
+        """What ``at`` computes from (μ, Σ) of the last finished iteration.
 
-        It must keep nothing of them: unlike after :attr:`state` and :meth:`model`, the
-        memory of this Σ is used again for a later one.
+        It must not keep a reference to them: unlike after :attr:`state` and :meth:`model`,
+        the memory of this Σ is used again for a later one.
         """
         return at(self._state.gaussian)
 
@@ -168,7 +170,7 @@ class Fit:
         if self.iteration == 0:
             self._state = self._initial_state()
         else:
-            team = Team(self.team.size)  # the fit's own was told to stop
+            team = ThreadPool(self.team.size)  # the fit's own may have been told to stop
             found = e_step(self.signals, self._state.gaussian, self._given_noise, team)
             self._state = replace(self._state, weights=found.weights)
         return self._state
@@ -178,7 +180,7 @@ class Fit:
         """Of the last finished iteration; 0 before the first."""
         return self._state.iteration
 
-    def _let_go(self) -> None:
+    def _drop_weights(self) -> None:
         """Forget the weights of ``state`` if they are large; see :attr:`state`."""
         if has_large_weights(len(self.signals.values), self.signals.dimension):
             self._state = replace(self._state, weights=np.zeros(0))
@@ -194,7 +196,7 @@ class Fit:
         return initial_state(signals, self.settings.initial, self.settings.dtype)
 
     def _check_state(self, state: EmState) -> None:
-        """Compiled code would read beyond the end of arrays that are too short."""
+        """Raise StateError for arrays of other sizes: compiled code would read past their ends."""
         ratings, size = len(self.signals.values), self.signals.dimension
         gaussians, weights = [state.gaussian], [state.weights]
         right = isinstance(state, MixtureState) == (self._clusters is not None)
@@ -227,7 +229,7 @@ class Fit:
 
     @property
     def _components(self) -> int:
-        """K; a mixture of one Gaussian is the plain recipe."""
+        """K; a mixture of one Gaussian is MAP-EM itself."""
         return self.settings.components or 1
 
     def records(self) -> Iterator[IterationRecord]:
@@ -236,12 +238,16 @@ class Fit:
         Raises
         ------
         NumericalError, Cancelled
-            See :func:`gmc_core.gaussian.em.map_em`; ``state`` is the last finished iteration.
+            See :func:`gmc_core.gaussian.iterate.iterate`; ``state`` is the last finished iteration.
         """
-        spares = Spares()
-        # The other models write no Σ over another.
-        reuses = not self.settings.is_exact and self._clusters is None
-        for step in self._steps(spares):
+        algorithm, spares = self._algorithm(), Spares()
+        for step in iterate(
+            algorithm,
+            self._whole_state(),
+            self.settings.iterations,
+            spares=spares,
+            after_m_step=self._drop_weights if isinstance(algorithm, MapEm) else None,
+        ):
             began = time.perf_counter()
             before = (self._state, self.predictions, self._lent)
             self._state, self._lent = step.state, False
@@ -249,69 +255,46 @@ class Fit:
                 self.predictions = self._predict()
                 record = self._record(step, before[1], began)
             except BaseException as error:
-                # Stopped while predicting: state and records must not part.
+                # Stopped while predicting: the state stays that of the last record.
                 self._state, self.predictions, self._lent = before
                 if isinstance(error, NumericalError):
                     at = step.state.iteration
                     raise error.during(f"Predictions of iteration {at}", at) from error
                 raise
-            if reuses and not before[2]:
+            if algorithm.reuses_memory and not before[2]:
                 spares.put(before[0].gaussian)
-            del before, step  # or the old weights would live through the next iteration
+            del before, step  # or the old weights would stay in memory for one more iteration
             yield record
 
-    def _steps(self, spares: Spares) -> Iterator[EmStep]:
-        """The iterations of the chosen model.
-
-        spares : as in :func:`gmc_core.gaussian.em.map_em`.
-        """
-        settings = self.settings
+    def _algorithm(self) -> EmAlgorithm[Any, Any]:
+        """The two steps of the chosen model."""
+        settings, signals, team = self.settings, self.signals, self.team
         assert settings.epsilon is not None
-        state = self._whole_state()
-        if isinstance(state, MixtureState):
-            assert self._clusters is not None
-            return mixture_em(
-                self.signals,
-                state,
-                groups=self._clusters,
-                epsilon=settings.epsilon,
-                iterations=settings.iterations,
-                noise=self.noise,
-                team=self.team,
-            )
         if not settings.is_exact:
-            return map_em(
-                self.signals,
-                state,
-                epsilon=settings.epsilon,
-                iterations=settings.iterations,
-                noise=self.noise,
-                team=self.team,
-                objective=settings.objective,
-                form=choose_form(self.signals.sizes, self.signals.dimension),
-                let_go=self._let_go,
-                spares=spares,
+            form = choose_form(signals.sizes, signals.dimension)
+            if self._clusters is None:
+                return MapEm(
+                    signals, settings.epsilon, self._given_noise, team, form, settings.objective
+                )
+            warm = warm_up(settings.iterations)
+            return MixtureEm(
+                signals, settings.epsilon, self._given_noise, team, form, self._clusters, warm
             )
-        opinions = None
+        latent = None
         if self.ordinal is not None:
-            opinions = Opinions(self.ordinal, self.signals.values)
-        with self.team.whole():
-            prior = prior_of(settings, self.split.train, self.signals.layout)
-        return exact_em(
-            self.signals,
-            state,
-            epsilon=settings.epsilon,
-            iterations=settings.iterations,
-            noise=self.noise,
-            team=self.team,
+            latent = LatentResponses(self.ordinal, signals.values)
+        with team.whole():
+            prior = prior_of(settings, self.split.train, signals.layout)
+        options = ExactOptions(
             prior=prior,
             relaxation=settings.relaxation or 1.0,
             warm=settings.warm or 1,
             warm_epsilon=paper_epsilon(self.split.train.scale),
-            opinions=opinions,
+            latent=latent,
             learn_noise=settings.learn_noise,
-            covariate_strength=STRENGTH,
+            covariate_strength=settings.attributes_strength or 1.0,
         )
+        return ExactEm(signals, settings.epsilon, self._given_noise, team, options)
 
     def scores(self) -> Scores | None:
         """Scores of the current predictions, None without hold-out."""
@@ -359,7 +342,7 @@ class Fit:
         return self._shown(latent)
 
     def _shown(self, latent: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Predictions in ratings from the centres of beliefs."""
+        """Predictions in ratings from the posterior means."""
         return answers(
             latent,
             scale=self.split.train.scale,
@@ -426,7 +409,7 @@ def fit(
     settings: FitSettings | None = None,
     *,
     on_iteration: Callable[[IterationRecord], object] | None = None,
-    team: Team | None = None,
+    team: ThreadPool | None = None,
 ) -> Fit:
     """Run a whole fit; ``on_iteration`` sees every record.
 

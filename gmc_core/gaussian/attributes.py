@@ -24,10 +24,6 @@ from gmc_core.gaussian.signals import Signals
 
 Floats = npt.NDArray[np.float64]
 
-# λ, the weight of the prior of B, as a number of users. Chosen on ratings held out inside
-# the training set of MovieLens 1M, see docs/beyond.md.
-STRENGTH = 100.0
-
 # A group of fewer users says little that their ratings do not.
 LEAST_USERS = 20
 # Groups of one attribute; of more only the largest.

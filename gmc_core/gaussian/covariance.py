@@ -15,7 +15,7 @@ import numpy.typing as npt
 import scipy.linalg
 
 from gmc_core.base.errors import NotPositiveDefiniteError
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 
 FloatArray = npt.NDArray[np.floating]
 
@@ -75,7 +75,7 @@ class DenseCovariance:
         """Σ v."""
         return self.matrix @ vectors
 
-    def log_det_and_trace_inverse(self, team: Team) -> tuple[float, float]:
+    def log_det_and_trace_inverse(self, team: ThreadPool) -> tuple[float, float]:
         """log|Σ| and tr Σ⁻¹; about 2 N³/3 flops and one N × N copy."""
         with team.whole():
             return _log_det_and_trace_inverse(self.matrix.astype(np.float64))
@@ -141,7 +141,7 @@ class FactoredCovariance:
         gram, eps = self.gram / unit, self.epsilon / unit
         return float((gram**2).sum() + 2 * eps * np.trace(gram) + eps * eps * self.dimension)
 
-    def log_det_and_trace_inverse(self, team: Team) -> tuple[float, float]:
+    def log_det_and_trace_inverse(self, team: ThreadPool) -> tuple[float, float]:
         """log|Σ| and tr Σ⁻¹ from the R × R matrix ε Id + factorᵀ factor.
 
         Both matrices share the eigenvalues that differ from ε; Σ has N - R more.

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import scipy.linalg
 
 from gmc_core.base.errors import ConfigError
-from gmc_core.gaussian.linalg.threads import Team, spans
+from gmc_core.gaussian.linalg.threads import ThreadPool, spans
 from gmc_core.gaussian.parameters import Gaussian
 from gmc_core.gaussian.signals import Signals
 
@@ -74,9 +74,13 @@ class Regression:
         return gaussian.coefficients
 
     def step(
-        self, signals: Signals, weights: npt.NDArray[np.floating], gaussian: Gaussian, team: Team
+        self,
+        signals: Signals,
+        weights: npt.NDArray[np.floating],
+        gaussian: Gaussian,
+        team: ThreadPool,
     ) -> tuple[Floats, Floats]:
-        """ΔB, and ΔB times a root of H⁻¹, both (N, G), from the weights a_i of the E-step."""
+        """ΔB, and ΔB times a root of H⁻¹, both (N, G), from the dual coefficients a_i."""
         matrix = signals.matrix(weights)
         with team.whole():
             summed = matrix.T @ self.covariates.astype(weights.dtype)

@@ -2,18 +2,19 @@
 
     f̃_i = μ + Σ[:, o] a_i   with   a_i = (Σ[o, o] + Σ_w[o, o])⁻¹ (y_i - μ[o])
 
-Only the weights a_i (N_i numbers a signal) are computed and kept; whoever needs
-an estimate multiplies by the rows of Σ it needs.
+Only the dual coefficients a_i (N_i numbers a signal; ``weights`` in code and files) are
+computed and kept; whoever needs an estimate multiplies by the rows of Σ it needs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from gmc_core.base.errors import NotPositiveDefiniteError, NumericalError
+from gmc_core.base.errors import NotPositiveDefiniteError
 from gmc_core.gaussian.covariance import DenseCovariance, FactoredCovariance
 from gmc_core.gaussian.covariates import shifts
 from gmc_core.gaussian.linalg import solve
@@ -23,7 +24,7 @@ from gmc_core.gaussian.linalg.products import (
     sparse_times_symmetric,
     tile_rows,
 )
-from gmc_core.gaussian.linalg.threads import Team, spans
+from gmc_core.gaussian.linalg.threads import ThreadPool, spans
 from gmc_core.gaussian.linalg.vectors import lanes as lanes_of
 from gmc_core.gaussian.noise import FULL, Noise
 from gmc_core.gaussian.parameters import Gaussian
@@ -38,7 +39,8 @@ _PIECE = 5e8
 class Estimates:
     """The E-step's result for M signals.
 
-    weights : (nnz,) the a_i in the order of ``signals.indices``, working precision.
+    weights : (nnz,) the dual coefficients a_i in the order of ``signals.indices``, working
+        precision.
     quadratic : (M,) r_iᵀ a_i with r_i = y_i - μ[o].
     log_det : (M,) log|Σ[o, o] + Σ_w[o, o]|.
     """
@@ -68,11 +70,11 @@ def read_only(array: np.ndarray) -> np.ndarray:
 def compressed(
     signals: Signals, weights: npt.NDArray[np.floating]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The weights as a sparse matrix A (M × N) for compiled functions."""
+    """The dual coefficients as a sparse matrix A (M × N) for compiled functions."""
     return read_only(signals.indptr), read_only(signals.indices), read_only(weights)
 
 
-def e_step(signals: Signals, gaussian: Gaussian, noise: Noise, team: Team) -> Estimates:
+def e_step(signals: Signals, gaussian: Gaussian, noise: Noise, team: ThreadPool) -> Estimates:
     """MAP estimates of all signals under ``gaussian``.
 
     Raises
@@ -90,10 +92,17 @@ def solve_systems(
     values: npt.NDArray[np.float64],
     gaussian: Gaussian,
     noise: Noise,
-    team: Team,
+    team: ThreadPool,
 ) -> Estimates:
-    """Solve (Σ[o, o] + Σ_w[o, o]) a = values - μ[o] - (B x)[o] for all signals, heavy ones
-    first."""
+    """Solve (Σ[o, o] + Σ_w[o, o]) a = values - μ[o] - (B x)[o] for all signals.
+
+    Those with most observations come first, so that the threads end together.
+
+    Raises
+    ------
+    NumericalError, Cancelled
+        As :func:`e_step`.
+    """
     covariance = gaussian.covariance
     dtype = covariance.dtype
     systems = systems_of(signals, values, gaussian, noise)
@@ -114,15 +123,15 @@ def solve_systems(
         side = largest if noise.kind == FULL else min(largest, rank)
         team.run(
             factored,
-            pieces(order, sizes, lambda n: factored_flops(n, rank)),
+            work_pieces(order, sizes, lambda n: factored_flops(n, rank)),
             lambda: (solve.scratch(side**2, dtype), np.empty(largest * rank, dtype)),
         )
     else:
         matrix = read_only(covariance.matrix)
         lanes = lanes_of(dtype.itemsize)
         split = int(np.searchsorted(-sizes, -solve.LANE_LIMIT))
-        large = pieces(order[:split], sizes[:split], lambda n: n**3 / 3)
-        small = pieces(order[split:], sizes[split:], lambda n: n**3 / 3, lanes)
+        large = work_pieces(order[:split], sizes[:split], lambda n: n**3 / 3)
+        small = work_pieces(order[split:], sizes[split:], lambda n: n**3 / 3, lanes)
         widest = int(sizes[split]) + 1 if split < len(sizes) else 0
 
         def dense(piece: tuple[bool, npt.NDArray[np.int64]], space: solve.Scratch) -> None:
@@ -167,7 +176,7 @@ def systems_of(
 def check_solved(failed: int, signals: Signals, dtype: np.dtype) -> None:
     """Raise NumericalError for the signal whose K was not positive definite (-1: none).
 
-    dtype : working precision; only the lower one has the higher as a remedy.
+    dtype : working precision; where it is float32, float64 is one more remedy.
     """
     if failed >= 0:
         remedy = "Raise ε, add noise, or compute in float64."
@@ -180,7 +189,7 @@ def check_solved(failed: int, signals: Signals, dtype: np.dtype) -> None:
 
 
 def estimates_of(systems: solve.Systems) -> Estimates:
-    """What solving has left in ``systems``."""
+    """The results that solving has written to ``systems``."""
     forms = systems.forms
     return Estimates(systems.weights, forms[:, 0].copy(), forms[:, 1].copy())
 
@@ -191,10 +200,15 @@ def factored_flops(sizes: npt.NDArray[np.float64], rank: int) -> npt.NDArray[np.
     return np.where(sizes > rank, rank**2 * sizes + rank**3 / 3, outside)
 
 
-def pieces(order, sizes, flops, multiple=1):  # type: ignore[no-untyped-def]
-    """Cut ``order`` into pieces of about _PIECE flops, each a multiple of signals.
+def work_pieces(
+    order: npt.NDArray[np.int64],
+    sizes: npt.NDArray[np.int64],
+    flops: Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]],
+    multiple: int = 1,
+) -> list[npt.NDArray[np.int64]]:
+    """Cut ``order`` into pieces of about ``_PIECE`` flops, of a multiple of ``multiple`` signals.
 
-    sizes : the N_i in this order, falling. flops : of the N_i.
+    sizes : the N_i in this order, falling. flops : of systems of N_i equations.
     """
     cost = np.cumsum(flops(sizes.astype(np.float64)))
     cut, start = [], 0
@@ -209,32 +223,13 @@ def pieces(order, sizes, flops, multiple=1):  # type: ignore[no-untyped-def]
     return cut
 
 
-def observation_noise_log_det(signals: Signals, noise: Noise, team: Team) -> float:
-    """Σ_i log|Σ_w[o_i, o_i]|: part of log p(y | f̃) in the paper's MAP objective.
-
-    Raises
-    ------
-    NumericalError
-        If Σ_w is singular, so that p(y | f̃) has no density.
-    """
-    if noise.kind != FULL:
-        variances = noise.variances(signals.indices)
-        if np.any(variances <= 0):
-            raise NumericalError("A noise variance is 0, so log p(y | f) is undefined.")
-        return float(np.log(variances).sum())
-    model = Gaussian(np.zeros(signals.dimension), DenseCovariance(noise.array))
-    none = Noise.of(0.0, signals.dimension)
-    zero = np.zeros(len(signals.values))
-    return float(solve_systems(signals, zero, model, none, team).log_det.sum())
-
-
 def predict_pairs(
     signals: Signals,
     weights: npt.NDArray[np.floating],
     gaussian: Gaussian,
     pair_signals: npt.NDArray[np.int64],
     pair_coordinates: npt.NDArray[np.int64],
-    team: Team,
+    team: ThreadPool,
 ) -> npt.NDArray[np.float64]:
     """f̃ at pairs (signal, coordinate): (μ + B x)_c + Σ[c, o] a, in float64.
 
@@ -271,7 +266,7 @@ def deviations(
     start: int,
     stop: int,
     out: npt.NDArray[np.floating],
-    team: Team,
+    team: ThreadPool,
 ) -> None:
     """Whole estimates of signals start..stop, less the mean: out ← rows of F = A Σ.
 

@@ -8,7 +8,7 @@ Rubin, Statistical Analysis with Missing Data) puts it back:
     Σ' = (1/M) Σ_i [(f̃_i - μ')(f̃_i - μ')ᵀ + C_i] + ε Id
        = Σ + Σ G Σ - d dᵀ + ε Id,   G = (1/M) Σ_i U_iᵀ (a_i a_iᵀ - K_i⁻¹) U_i
 
-with the weights a_i = K_i⁻¹ (y_i - μ[o]), d = Σ ā and ā their mean. With ε = 0 an
+with the dual coefficients a_i = K_i⁻¹ (y_i - μ[o]), d = Σ ā and ā their mean. With ε = 0 an
 iteration never lowers the log-likelihood of the observed data; with ε it never
 lowers log-likelihood - (M ε / 2) tr Σ⁻¹.
 
@@ -23,7 +23,6 @@ alone: σ²' = σ² + σ⁴ M tr G / n.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -34,14 +33,14 @@ from scipy.linalg import lapack
 from gmc_core.base.errors import ConfigError, NotPositiveDefiniteError, NumericalError
 from gmc_core.gaussian.covariance import DenseCovariance
 from gmc_core.gaussian.covariates import Regression
-from gmc_core.gaussian.em import EmState, EmStep
 from gmc_core.gaussian.estep import Estimates, e_step, read_only
 from gmc_core.gaussian.inverses import inverting_e_step
+from gmc_core.gaussian.iterate import EmState, EmStep, Figures, iterate
 from gmc_core.gaussian.linalg import products
-from gmc_core.gaussian.linalg.threads import Team, spans
-from gmc_core.gaussian.mstep import choose_form, finish, m_step, sandwich
+from gmc_core.gaussian.linalg.threads import ThreadPool, spans
+from gmc_core.gaussian.mstep import choose_form, congruence, m_step, moment_to_covariance
 from gmc_core.gaussian.noise import SCALAR, Noise
-from gmc_core.gaussian.ordinal import ROUNDS, Opinions
+from gmc_core.gaussian.ordinal import ROUNDS, LatentResponses
 from gmc_core.gaussian.parameters import Gaussian
 from gmc_core.gaussian.signals import Signals
 
@@ -80,6 +79,151 @@ class Prior:
         return 0.5 * self.strength * (float(log_det) + trace)
 
 
+@dataclass(frozen=True, eq=False)
+class ExactOptions:
+    """What exact EM maximises besides the likelihood, and how it gets there.
+
+    prior : of Σ; None for the likelihood alone.
+    relaxation : η ≥ 1, how many times as long as EM's the longest of every four steps is
+        (over-relaxation), see :func:`step_length`. At 1 the likelihood never falls; at 5 less
+        than half of the iterations is enough.
+    warm : that many iterations of MAP-EM first, without noise; they get near the optimum
+        faster than exact EM does. At least 1 from the initial state, which is no Gaussian.
+    warm_epsilon : ε of these, by default the same.
+    latent : the latent responses behind ordered ratings, see :mod:`gmc_core.gaussian.ordinal`.
+        From the end of the warm-up on, and after the last iteration in any case, the state's
+        are those under its own Gaussian, as whoever predicts with it finds them anew; the
+        log-likelihood is that of these responses, which change.
+    learn_noise : begin with the given noise, which is then one variance above 0, and take a
+        new one in every M-step of exact EM.
+    covariate_strength : λ > 0 where the signals have covariates, see
+        :mod:`gmc_core.gaussian.covariates`. B is learned from the first step of exact EM on, and
+        λ/2 tr(Bᵀ Σ⁻¹ B) comes off the quantity that never falls.
+    """
+
+    prior: Prior | None = None
+    relaxation: float = 1.0
+    warm: int = 1
+    warm_epsilon: float | None = None
+    latent: LatentResponses | None = None
+    learn_noise: bool = False
+    covariate_strength: float = 1.0
+
+
+PLAIN = ExactOptions()
+
+
+class ExactEm:
+    """Exact EM as the two steps of :func:`gmc_core.gaussian.iterate.iterate`.
+
+    signals, epsilon, noise, team : as of :class:`gmc_core.gaussian.em.MapEm`.
+
+    Raises
+    ------
+    ConfigError
+        If the noise shall be learned from another than one variance above 0.
+    """
+
+    reuses_memory = False  # G becomes the new Σ in its own place
+
+    def __init__(
+        self,
+        signals: Signals,
+        epsilon: float,
+        noise: Noise,
+        team: ThreadPool,
+        options: ExactOptions = PLAIN,
+    ) -> None:
+        if options.learn_noise and noise.kind != SCALAR:
+            raise ConfigError("Learning the noise starts from one variance above 0.")
+        self.signals, self.epsilon, self.team, self.options = signals, epsilon, team, options
+        self._given_noise = noise
+        self._form = choose_form(signals.sizes, signals.dimension, dense=True)
+        self._regression: Regression | None = None
+        if signals.covariates is not None:
+            self._regression = Regression(signals.covariates, options.covariate_strength)
+        # G of the last E-step, as large as Σ, until the M-step after it overwrites it.
+        self._sums: FloatArray | None = None
+
+    def resume(self, state: EmState) -> EmState:
+        """The state with what the first M-step needs: responses, noise, and G.
+
+        Raises
+        ------
+        ConfigError
+            If Σ is no matrix and there is no iteration of MAP-EM before exact EM.
+        """
+        options, latent = self.options, self.options.latent
+        dense = isinstance(state.gaussian.covariance, DenseCovariance)
+        if not dense and (options.warm < 1 or state.iteration):
+            raise ConfigError("Exact EM starts from at least one iteration of the paper's M-step.")
+        if options.learn_noise and state.noise is None:
+            state = replace(state, noise=float(self._given_noise.array[0, 0]))
+        if latent is not None and state.values is None:
+            state = replace(state, values=latent.first_guess)
+        if state.iteration >= options.warm:
+            # G is not stored. The responses are, so they are taken as they are.
+            found, self._sums = exact_e_step(
+                self.signals, state.gaussian, self._noise(state), self.team,
+                latent, state.values, rounds=0,
+            )  # fmt: skip
+            state = replace(state, weights=found.weights)
+        return state
+
+    def m_step(self, state: EmState, spare: FloatArray | None) -> tuple[EmState, float | None]:
+        """(μ, Σ, B), and the noise if it is learned."""
+        options, variance, done = self.options, state.noise, state.iteration - self.options.warm
+        if done < 0:
+            epsilon = self.epsilon if options.warm_epsilon is None else options.warm_epsilon
+            gaussian, change = m_step(
+                self.signals, state.weights, state.gaussian, epsilon, self._form, self.team
+            )
+        else:
+            sums, self._sums = self._sums, None
+            assert sums is not None
+            if options.learn_noise:
+                variance = learned_noise(self.signals, state, sums, options.latent)
+            gaussian, change = exact_m_step(
+                self.signals, state.weights, state.gaussian, sums, self.epsilon, self.team,
+                options.prior, step_length(options.relaxation, done), self._regression,
+            )  # fmt: skip
+        return EmState(state.iteration + 1, gaussian, np.zeros(0), state.values, variance), change
+
+    def e_step(self, state: EmState, last: bool) -> tuple[EmState, Estimates]:
+        """The estimates, the latent responses of ordered ratings, and G for an M-step to come."""
+        signals, gaussian, values = self.signals, state.gaussian, state.values
+        latent, warming = self.options.latent, state.iteration < self.options.warm
+        if warming and (latent is None or not last):
+            # MAP-EM in the warm-up knows of no noise, and takes the first responses as data.
+            at = signals if values is None else replace(signals, values=values)
+            found = e_step(at, gaussian, Noise.of(0.0, signals.dimension), self.team)
+        elif last and latent is None:
+            found = e_step(signals, gaussian, self._noise(state), self.team)
+        else:
+            if values is not None:
+                values = values.copy()  # overwritten, while earlier states keep theirs
+            noise = self._noise(state)
+            if last:
+                found = inverting_e_step(
+                    signals, gaussian, noise, self.team, latent=latent, values=values
+                )
+            else:
+                found, self._sums = exact_e_step(
+                    signals, gaussian, noise, self.team, latent, values
+                )
+        return replace(state, weights=found.weights, values=values), found
+
+    def figures(self, state: EmState, expected: Estimates) -> Figures:
+        """The log-likelihood."""
+        return Figures(expected.log_likelihood)
+
+    def _noise(self, state: EmState) -> Noise:
+        """As given, or as learned so far."""
+        if state.noise is None:
+            return self._given_noise
+        return Noise.of(state.noise, self.signals.dimension)
+
+
 def exact_em(
     signals: Signals,
     start: EmState,
@@ -87,122 +231,21 @@ def exact_em(
     epsilon: float,
     iterations: int,
     noise: Noise,
-    team: Team,
-    prior: Prior | None = None,
-    relaxation: float = 1.0,
-    warm: int = 1,
-    warm_epsilon: float | None = None,
-    opinions: Opinions | None = None,
-    learn_noise: bool = False,
-    covariate_strength: float = 1.0,
+    team: ThreadPool,
+    options: ExactOptions = PLAIN,
 ) -> Iterator[EmStep]:
     """Run iterations ``start.iteration + 1 … iterations`` of exact EM.
 
-    Parameters
-    ----------
-    signals, epsilon, noise, team : as for :func:`gmc_core.gaussian.em.map_em`.
-    start : :func:`gmc_core.gaussian.em.initial_state`, any state with a dense Σ, or that of an
-        interrupted run, which goes on to exactly the same result.
-    prior : None for the likelihood alone.
-    relaxation : η ≥ 1, how many times as long as EM's the longest of every four steps is,
-        see :func:`step_length`. At 1 the likelihood never falls; at 5 less than half of the
-        iterations is enough.
-    warm : that many iterations of the paper's recipe first, without noise; they get
-        near the optimum faster than exact EM does. At least 1 from the initial
-        state, which is no Gaussian. warm_epsilon : their ε, default ``epsilon``.
-    opinions : for ordered ratings, see :mod:`gmc_core.gaussian.ordinal`. From the end of the warm
-        start on, and after the last iteration in any case, the state's are those under its
-        own Gaussian, as whoever predicts with it finds them anew; the log-likelihood is
-        that of the filled-in opinions, which change.
-    learn_noise : begin with ``noise``, which is then one variance above 0, and take a new
-        one in every M-step of exact EM.
-    covariate_strength : λ > 0 where the signals have covariates, see
-        :mod:`gmc_core.gaussian.covariates`. B is learned from the first step of exact EM on, and
-        λ/2 tr(Bᵀ Σ⁻¹ B) comes off the quantity that never falls.
-
-    Raises
-    ------
-    NumericalError
-        If a matrix loses positive definiteness; names the iteration.
-    Cancelled
-        If the team was told to stop.
+    Parameters are those of :class:`ExactEm` and :func:`gmc_core.gaussian.iterate.iterate`, with
+    their errors. start : :func:`gmc_core.gaussian.em.initial_state`, any state with a dense Σ,
+    or that of an interrupted run.
     """
-    state = start
-    del start
-    dense = isinstance(state.gaussian.covariance, DenseCovariance)
-    if not dense and (warm < 1 or state.iteration):
-        raise ConfigError("Exact EM starts from at least one iteration of the paper's M-step.")
-    if learn_noise:
-        if noise.kind != SCALAR:
-            raise ConfigError("Learning the noise starts from one variance above 0.")
-        # An interrupted run goes on with what it had learned.
-        begun = float(noise.array[0, 0]) if state.noise is None else state.noise
-        state, noise = replace(state, noise=begun), Noise.of(begun, signals.dimension)
-    silent = Noise.of(0.0, signals.dimension)
-    if opinions is not None and state.values is None:
-        state = replace(state, values=opinions.first_guess)
-    form = choose_form(signals.sizes, signals.dimension, dense=True)
-    regression = None
-    if signals.covariates is not None:
-        regression = Regression(signals.covariates, covariate_strength)
-    sums: FloatArray | None = None
-    while state.iteration < iterations:
-        iteration = state.iteration + 1
-        try:
-            began = time.perf_counter()
-            again = 0.0
-            variance = state.noise
-            if iteration <= warm:
-                own = epsilon if warm_epsilon is None else warm_epsilon
-                gaussian, change = m_step(signals, state.weights, state.gaussian, own, form, team)
-            else:
-                if sums is None:  # an interrupted run goes on
-                    estimates, sums = exact_e_step(
-                        signals, state.gaussian, noise, team, opinions, state.values, rounds=0
-                    )
-                    state = replace(state, weights=estimates.weights)
-                    again = time.perf_counter() - began
-                if learn_noise:
-                    variance = learned_noise(signals, state, sums, opinions)
-                gaussian, change = exact_m_step(
-                    signals, state.weights, state.gaussian, sums, epsilon, team, prior,
-                    step_length(relaxation, iteration - warm - 1), regression,
-                )  # fmt: skip
-                sums = None
-            values = None if state.values is None else state.values.copy()
-            state = EmState(iteration, gaussian, np.zeros(0), values, variance)
-            if variance is not None:
-                noise = Noise.of(variance, signals.dimension)
-            between = time.perf_counter()
-            last = iteration == iterations
-            if iteration < warm and (opinions is None or not last):
-                at = signals if values is None else replace(signals, values=values)
-                estimates = e_step(at, gaussian, silent, team)
-            elif not last:
-                estimates, sums = exact_e_step(signals, gaussian, noise, team, opinions, values)
-            elif opinions is None:
-                estimates = e_step(signals, gaussian, noise, team)
-            else:
-                estimates = inverting_e_step(
-                    signals, gaussian, noise, team, opinions=opinions, values=values
-                )
-            ended = time.perf_counter()
-        except NumericalError as error:
-            raise error.during(f"Iteration {iteration}", iteration) from error
-        state = replace(state, weights=estimates.weights)
-        yield EmStep(
-            state=state,
-            log_likelihood=estimates.log_likelihood,
-            map_objective=None,
-            penalised_objective=None,
-            covariance_change=change,
-            e_seconds=ended - between + again,
-            m_seconds=between - began - again,
-        )
+    return iterate(ExactEm(signals, epsilon, noise, team, options), start, iterations)
 
 
-# Cosines of the four Chebyshev nodes, in the order in which their steps are taken: a long
-# step overshoots what EM nearly solves in one, and the short one after it takes that back.
+# Cosines of the four Chebyshev nodes, in the order in which their steps are taken. A long step
+# overshoots in the components that EM's own length nearly solves at once; the short step after
+# it corrects that.
 _NODES = np.cos(np.pi * np.array([5, 3, 7, 1]) / 8)
 
 
@@ -210,8 +253,8 @@ def step_length(relaxation: float, done: int) -> float:
     """Length of the step after ``done`` steps of exact EM, in EM's own.
 
     Near the optimum a step of length η multiplies each component of the error by
-    1 - η x with x in (0, 1], and for EM itself all that is slow is slow because its x is
-    small. Four steps whose lengths are the reciprocals of the Chebyshev nodes on [a, 1]
+    1 - η x with x in (0, 1]; with EM's own length, η = 1, the components with small x
+    vanish slowly. Four steps whose lengths are the reciprocals of the Chebyshev nodes on [a, 1]
     reduce all components with x ≥ a as far as four steps can (Richardson's iteration);
     a is such that the longest step is ``relaxation``.
     """
@@ -224,8 +267,8 @@ def exact_e_step(
     signals: Signals,
     gaussian: Gaussian,
     noise: Noise,
-    team: Team,
-    opinions: Opinions | None = None,
+    team: ThreadPool,
+    latent: LatentResponses | None = None,
     values: npt.NDArray[np.float64] | None = None,
     rounds: int = ROUNDS,
 ) -> tuple[Estimates, FloatArray]:
@@ -237,13 +280,13 @@ def exact_e_step(
         raise ConfigError("Exact EM needs Σ as a dense matrix.")
     sums = np.zeros_like(gaussian.covariance.matrix)
     found = inverting_e_step(
-        signals, gaussian, noise, team, sums=sums, opinions=opinions, values=values, rounds=rounds
+        signals, gaussian, noise, team, sums=sums, latent=latent, values=values, rounds=rounds
     )
     return found, sums
 
 
 def learned_noise(
-    signals: Signals, state: EmState, sums: FloatArray, opinions: Opinions | None = None
+    signals: Signals, state: EmState, sums: FloatArray, latent: LatentResponses | None = None
 ) -> float:
     """The noise variance that the E-step of ``state`` asks for, which had σ² = ``state.noise``.
 
@@ -254,7 +297,7 @@ def learned_noise(
     Returns
     -------
     The mean over the ratings of E[(y - f)²] = (y - f̃)² + C_jj, where y - f̃ = σ² a and
-    C_jj = σ² - σ⁴ K⁻¹_jj; for an opinion z in place of y, of E[(z - f̃)²] + C_jj.
+    C_jj = σ² - σ⁴ K⁻¹_jj; for a latent response z in place of y, of E[(z - f̃)²] + C_jj.
 
     Raises
     ------
@@ -266,11 +309,11 @@ def learned_noise(
     squares = float(weights @ weights)
     trace = signals.count * float(np.trace(sums, dtype=np.float64))
     left = variance * (1 - variance * (squares - trace) / len(weights))
-    if opinions is None:
+    if latent is None:
         found = left + variance**2 * squares / len(weights)
     else:
         assert state.values is not None
-        found = left + opinions.squares(state.values, weights, variance)
+        found = left + latent.squares(state.values, weights, variance)
     if not found > 0:
         raise NumericalError("The learned noise vanished. Give a noise variance instead.")
     return found
@@ -282,12 +325,15 @@ def exact_m_step(
     gaussian: Gaussian,
     sums: FloatArray,
     epsilon: float,
-    team: Team,
+    team: ThreadPool,
     prior: Prior | None = None,
-    relaxation: float = 1.0,
+    length: float = 1.0,
     regression: Regression | None = None,
 ) -> tuple[Gaussian, float | None]:
-    """New (μ, Σ, B) from the weights a_i and the lower triangle of G, which is overwritten.
+    """New (μ, Σ, B) from the dual coefficients a_i and G.
+
+    sums : lower triangle of G, overwritten with the new Σ. length : of the step, in EM's own,
+        see :func:`step_length`; shorter where Σ would not stay positive definite.
 
     Returns
     -------
@@ -300,12 +346,12 @@ def exact_m_step(
     with team.whole():
         shift = old.dot((means / signals.count).astype(dtype)).astype(np.float64)
     half = np.empty_like(matrix)
-    sandwich(matrix, sums, half, team)
+    congruence(matrix, sums, half, team)
     strength = 0.0 if prior is None else prior.strength
-    share = signals.count / (signals.count + strength)
+    data_weight = signals.count / (signals.count + strength)
     added, taken = [], []  # factors of what comes to Σ' and what goes off
     if prior is not None:
-        added.append(prior.factor * np.sqrt(1 - share))
+        added.append(prior.factor * np.sqrt(1 - data_weight))
     coefficients, step = gaussian.coefficients, None
     if regression is not None:
         coefficients = regression.coefficients(gaussian)
@@ -319,36 +365,39 @@ def exact_m_step(
         first, last = span
         block = sums[first:last, :last]
         block += matrix[first:last, :last]
-        if share < 1:
-            block *= dtype.type(share)
+        if data_weight < 1:
+            block *= dtype.type(data_weight)
         if plus is not None:
             block += plus[first:last] @ plus[:last].T
         if minus is not None:
             block -= minus[first:last] @ minus[:last].T
         if prior is not None:
             at = np.arange(first, last)
-            sums[at, at] += ((1 - share) * prior.diagonal[at]).astype(dtype)
+            sums[at, at] += ((1 - data_weight) * prior.diagonal[at]).astype(dtype)
 
     team.run(rows, spans(len(sums), 128)[::-1], lambda: None)
-    change = finish(sums, matrix, shift * np.sqrt(share), epsilon, team)
-    length = _relax(sums, matrix, relaxation, half, team)
+    change = moment_to_covariance(sums, matrix, shift * np.sqrt(data_weight), epsilon, team)
+    length = _lengthen(sums, matrix, length, half, team)
     shift, change = shift * length, None if change is None else change * length
     if coefficients is not None and step is not None:
         coefficients = coefficients + step * length
     return Gaussian(gaussian.mean + shift, DenseCovariance(sums), coefficients), change
 
 
-def _relax(
-    new: FloatArray, old: FloatArray, relaxation: float, space: FloatArray, team: Team
+def _lengthen(
+    new: FloatArray, old: FloatArray, longest: float, space: FloatArray, team: ThreadPool
 ) -> float:
-    """new ← old + η (new - old), with the longest η ≤ ``relaxation`` of a few that leaves it
-    positive definite; returns η, 1 where none does.
+    """new ← old + η (new - old) with a step length η ≥ 1 that leaves it positive definite.
 
-    space : N × N workspace.
+    ``longest`` is tried first, then shorter ones; space : N × N workspace.
+
+    Returns
+    -------
+    η, which is 1 where no longer step is possible.
     """
     potrf = lapack.dpotrf if new.dtype == np.float64 else lapack.spotrf
     pieces = spans(len(new), 128)
-    for eta in (relaxation, (relaxation + 1) / 2, (relaxation + 3) / 4):
+    for eta in (longest, (longest + 1) / 2, (longest + 3) / 4):
         if eta <= 1:
             return 1.0
         length = new.dtype.type(eta)

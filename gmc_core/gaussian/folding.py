@@ -1,4 +1,4 @@
-"""Folding in: what signals say under a model that is not changed by them."""
+"""Folding in: the E-step for new signals, which leaves the model as it is."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from gmc_core.base.errors import NotPositiveDefiniteError
 from gmc_core.gaussian.covariance import DenseCovariance
 from gmc_core.gaussian.estep import e_step
 from gmc_core.gaussian.inverses import inverting_e_step
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.noise import Noise
-from gmc_core.gaussian.ordinal import Opinions, OrdinalScale
+from gmc_core.gaussian.ordinal import LatentResponses, OrdinalScale
 from gmc_core.gaussian.parameters import Gaussian
 from gmc_core.gaussian.signals import Signals
 
@@ -23,11 +23,11 @@ def fold_in(
     signals: Signals,
     gaussian: Gaussian,
     noise: Noise,
-    team: Team,
+    team: ThreadPool,
     ordinal: OrdinalScale | None = None,
 ) -> npt.NDArray[np.floating]:
-    """(nnz,) the weights a_i of ``signals``: one E-step, for ordered ratings with the opinions
-    behind them.
+    """(nnz,) the dual coefficients a_i of ``signals``: one E-step, for ordered ratings with the
+    latent responses behind them.
 
     Raises
     ------
@@ -36,27 +36,49 @@ def fold_in(
     """
     if ordinal is None:
         return e_step(signals, gaussian, noise, team).weights
-    return fold_in_opinions(signals, gaussian, noise, team, ordinal)[0]
+    return fold_in_latent(signals, gaussian, noise, team, ordinal)[0]
 
 
-def fold_in_opinions(
-    signals: Signals, gaussian: Gaussian, noise: Noise, team: Team, ordinal: OrdinalScale
+def fold_in_latent(
+    signals: Signals, gaussian: Gaussian, noise: Noise, team: ThreadPool, ordinal: OrdinalScale
 ) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.float64]]:
-    """(nnz,) weights and (nnz,) opinions of signals of ordered ratings; a first guess at the
-    opinions where Σ is a factor, as before the first iteration.
+    """(nnz,) dual coefficients and (nnz,) latent responses of signals of ordered ratings; a first
+    guess at the responses where Σ is a factor, as before the first iteration.
 
     Raises
     ------
     NumericalError, Cancelled
         As :func:`gmc_core.gaussian.estep.e_step`.
     """
-    opinions = Opinions(ordinal, signals.values)
-    values = opinions.first_guess
+    latent = LatentResponses(ordinal, signals.values)
+    values = latent.first_guess
     if not isinstance(gaussian.covariance, DenseCovariance):
         guess = replace(signals, values=values)
         return e_step(guess, gaussian, noise, team).weights, values
-    found = inverting_e_step(signals, gaussian, noise, team, opinions=opinions, values=values)
+    found = inverting_e_step(signals, gaussian, noise, team, latent=latent, values=values)
     return found.weights, values
+
+
+def observed_factor(
+    gaussian: Gaussian, noise: Noise, observed: npt.NDArray[np.integer]
+) -> npt.NDArray[np.float64]:
+    """(n, n) lower Cholesky factor L of K = Σ[o, o] + Σ_w[o, o] of one signal, in float64.
+
+    With it K⁻¹ r is two triangular solves, and L⁻¹ Σ[o, :] gives variances too. The compiled
+    solves of the E-step have one right-hand side a signal and the working precision.
+
+    Raises
+    ------
+    NumericalError
+        If the covariance of the observations is singular.
+    """
+    kernel = gaussian.covariance.submatrix(observed, observed) + noise.submatrix(observed)
+    try:
+        return np.asarray(scipy.linalg.cholesky(kernel, lower=True, overwrite_a=True))
+    except np.linalg.LinAlgError:
+        raise NotPositiveDefiniteError(
+            "The covariance of these ratings is singular under this model; fit with a larger ε."
+        ) from None
 
 
 def explained(
@@ -72,15 +94,8 @@ def explained(
     Raises
     ------
     NumericalError
-        If the covariance of the observations is singular.
+        As :func:`observed_factor`.
     """
-    kernel = gaussian.covariance.submatrix(observed, observed) + noise.submatrix(observed)
-    try:
-        factor = scipy.linalg.cholesky(kernel, lower=True, overwrite_a=True)
-    except np.linalg.LinAlgError:
-        raise NotPositiveDefiniteError(
-            "A signal's observations have a singular covariance under this model, so it has no "
-            "standard deviations; fit with a larger ε."
-        ) from None
+    factor = observed_factor(gaussian, noise, observed)
     whitened = scipy.linalg.solve_triangular(factor, cross, lower=True, overwrite_b=True)
     return np.asarray(np.einsum("ij,ij->j", whitened, whitened))

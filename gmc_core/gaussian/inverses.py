@@ -1,5 +1,5 @@
 """The inverses K_i⁻¹ of signals' systems, in batches that fill one workspace, and the E-step
-that computes them: for exact EM, and to find the opinions behind ordered ratings."""
+that computes them: for exact EM, and to find the latent responses behind ordered ratings."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from gmc_core.gaussian.estep import (
     Estimates,
     check_solved,
     estimates_of,
-    pieces,
     read_only,
     systems_of,
+    work_pieces,
 )
 from gmc_core.gaussian.linalg import posterior, solve
 from gmc_core.gaussian.linalg.sweep import sweep_space
-from gmc_core.gaussian.linalg.threads import Team, spans
+from gmc_core.gaussian.linalg.threads import ThreadPool, spans
 from gmc_core.gaussian.noise import Noise
-from gmc_core.gaussian.ordinal import ROUNDS, Opinions
+from gmc_core.gaussian.ordinal import ROUNDS, LatentResponses
 from gmc_core.gaussian.parameters import Gaussian
 from gmc_core.gaussian.signals import Signals
 
@@ -30,8 +30,8 @@ FloatArray = npt.NDArray[np.floating]
 Floats = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.int64]
 
-# Numbers in the workspace, at least. Many small signals would otherwise go in batches of
-# one or two, each with the overhead of a team's run.
+# Numbers in the workspace, at least. Small signals would otherwise go in batches of one or
+# two, and starting the threads would take longer than the work.
 _ROOM = 1 << 20
 
 
@@ -54,19 +54,19 @@ def batches(signals: Signals) -> Iterator[Positions]:
         start = stop
 
 
-def invert(
+def invert_batch(
     batch: Positions,
     signals: Signals,
     systems: solve.Systems,
     matrix: FloatArray,
     inverses: FloatArray,
-    team: Team,
+    team: ThreadPool,
     then: Callable[[Positions, Positions], object] | None = None,
 ) -> Positions:
     """Solve the systems of a batch and leave each -K⁻¹ (lower triangle) in ``inverses``.
 
     matrix : Σ. inverses : flat, at least Σ_i N_i² numbers. then : called with some of the
-    batch and where their inverses begin, as soon as these are there.
+    batch and where their inverses begin, as soon as these are computed.
 
     Returns
     -------
@@ -81,7 +81,7 @@ def invert(
     places = np.concatenate([[0], np.cumsum(sizes**2)[:-1]])
 
     def some(of: Positions, space: tuple[solve.Scratch, FloatArray]) -> None:
-        failed = posterior.invert(batch[of], places[of], systems, matrix, *space, inverses)
+        failed = posterior.invert_systems(batch[of], places[of], systems, matrix, *space, inverses)
         check_solved(failed, signals, dtype)
         if then is not None:
             then(batch[of], places[of])
@@ -89,7 +89,7 @@ def invert(
     largest = int(sizes.max())
     team.run(
         some,
-        pieces(np.arange(len(batch)), sizes, lambda n: n**3),
+        work_pieces(np.arange(len(batch)), sizes, lambda n: n**3),
         lambda: (solve.scratch(0, dtype), sweep_space(largest, dtype)),
     )
     return places
@@ -99,22 +99,23 @@ def inverting_e_step(
     signals: Signals,
     gaussian: Gaussian,
     noise: Noise,
-    team: Team,
+    team: ThreadPool,
     *,
     sums: FloatArray | None = None,
-    opinions: Opinions | None = None,
+    latent: LatentResponses | None = None,
     values: Floats | None = None,
     rounds: int = ROUNDS,
 ) -> Estimates:
-    """MAP estimates of all signals by the inverses K_i⁻¹, with what else these are good for.
+    """MAP estimates of all signals by the inverses K_i⁻¹, which also give G and latent responses.
 
     Parameters
     ----------
     gaussian : with a dense Σ.
-    sums : to this (N × N, lower triangle) G is added.
-    opinions, values : of ordered ratings, in place of the signals' values: where their
-        opinions begin, overwritten by what they are under ``gaussian``; see
-        :meth:`gmc_core.gaussian.ordinal.Opinions.settle`, also for ``rounds``.
+    sums : (N, N), to whose lower triangle G of :mod:`gmc_core.gaussian.exact` is added.
+    latent, values : for ordered ratings. ``values`` (nnz,) are latent responses to begin
+        with, which replace the signals' values and are overwritten by those under
+        ``gaussian``; see :meth:`gmc_core.gaussian.ordinal.LatentResponses.settle`, also for
+        ``rounds``.
 
     Raises
     ------
@@ -129,11 +130,11 @@ def inverting_e_step(
     scale = dtype.type(1 / max(signals.count, 1))
     inverses = np.empty(room_for(signals), dtype)
     then = None
-    if opinions is not None:
+    if latent is not None:
         assert values is not None
-        then = _settling(signals, gaussian, noise, systems, inverses, opinions, values, rounds)
+        then = _settling(signals, gaussian, noise, systems, inverses, latent, values, rounds)
     for batch in batches(signals):
-        places = invert(batch, signals, systems, matrix, inverses, team, then)
+        places = invert_batch(batch, signals, systems, matrix, inverses, team, then)
         if sums is None:
             continue
 
@@ -155,17 +156,17 @@ def _settling(
     noise: Noise,
     systems: solve.Systems,
     inverses: FloatArray,
-    opinions: Opinions,
+    latent: LatentResponses,
     values: Floats,
     rounds: int,
 ) -> Callable[[Positions, Positions], None]:
-    """What is done with some signals as soon as their inverses are there."""
+    """A function that finds the latent responses of signals once their inverses are computed."""
     shift = shifts(signals, gaussian, signals.owners, signals.indices)
     if shift is None:
         shift = np.zeros(len(values))
     variance = float(noise.array[0, 0])
 
     def some(of: Positions, places: Positions) -> None:
-        opinions.settle(of, places, systems, inverses, shift, variance, values, rounds)
+        latent.settle(of, places, systems, inverses, shift, variance, values, rounds)
 
     return some

@@ -7,17 +7,17 @@ that the signal came from it, its responsibility
 
     r_ik ∝ π_k N(y_i; μ_k[o], Σ_k[o, o] + Σ_w[o, o]),    Σ_k r_ik = 1.
 
-The M-step is the recipe's in each group, with the responsibilities as weights:
+The M-step is that of MAP-EM in each group, with the responsibilities as sample weights:
 
     R_k = Σ_i r_ik,   π_k = (R_k + 1) / (M + K)
     μ_k' = Σ_i r_ik f̃_ik / R_k,   Σ_k' = Σ_i r_ik (f̃_ik - μ_k')(…)ᵀ / R_k + ε Id
 
 (π under a uniform pseudo-signal in each group, a Dirichlet prior, so that no group's
-probability becomes 0). A signal is predicted by Σ_k r_ik f̃_ik. With K = 1 this is the
-recipe.
+probability becomes 0). A signal is predicted by Σ_k r_ik f̃_ik. With K = 1 this is
+MAP-EM.
 
-The first iterations are the recipe's, with one Gaussian: what it fills in serves each
-group better than the initial value, which a group of few signals never gets rid of.
+The first iterations are MAP-EM with one Gaussian. Its estimates are a better start for each
+group than the initial value, from which the estimates of a group of few signals hardly move.
 Then the signals are divided into groups, see :mod:`gmc_core.gaussian.mixture_start`.
 
 See Yu, Sapiro and Mallat, Solving inverse problems with piecewise linear
@@ -26,7 +26,6 @@ estimators, for MAP-EM of mixtures where each signal takes its best Gaussian onl
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -34,11 +33,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 
-from gmc_core.base.errors import NumericalError
 from gmc_core.gaussian.covariance import Covariance, DenseCovariance, FactoredCovariance
-from gmc_core.gaussian.em import EmState, EmStep, initial_state
+from gmc_core.gaussian.em import initial_state
 from gmc_core.gaussian.estep import e_step, predict_pairs
-from gmc_core.gaussian.linalg.threads import Team, spans
+from gmc_core.gaussian.iterate import EmState, EmStep, Figures, iterate
+from gmc_core.gaussian.linalg.threads import ThreadPool, spans
 from gmc_core.gaussian.mstep import Form, choose_form, m_step
 from gmc_core.gaussian.noise import Noise
 from gmc_core.gaussian.parameters import Gaussian
@@ -49,11 +48,11 @@ Floats = npt.NDArray[np.float64]
 # Iterations before the signals are divided. On the sample, with two groups, four in ten
 # lower the error by .02 of NMAE.
 WARM = 4
-# Smaller shares of a component are nothing: their roots would end below the normal
-# numbers of float32, where arithmetic is slow.
-_LEAST_SHARE = 1e-30
-# A group of fewer signals in all keeps its Gaussian: there is nothing to learn it from,
-# and it stays available to signals that come nearer to it.
+# Smaller sample weights are taken as 0: their roots would end below the normal numbers of
+# float32, where arithmetic is slow.
+_LEAST_WEIGHT = 1e-30
+# A component with smaller responsibilities in all keeps its Gaussian: there is nothing to
+# learn it from, and signals may come nearer to it again.
 _FEWEST = 0.5
 
 
@@ -67,7 +66,7 @@ class Mixture:
     proportions: Floats
     components: tuple[Gaussian, ...]
 
-    def pooled(self, team: Team) -> Gaussian:
+    def pooled(self, team: ThreadPool) -> Gaussian:
         """The mixture's own mean and covariance.
 
         μ = Σ_k π_k μ_k and Σ = Σ_k π_k (Σ_k + (μ_k - μ)(μ_k - μ)ᵀ).
@@ -82,7 +81,7 @@ class Mixture:
 
 
 def _pool(
-    proportions: Floats, between: Floats, covariances: list[Covariance], team: Team
+    proportions: Floats, between: Floats, covariances: list[Covariance], team: ThreadPool
 ) -> Covariance:
     """Σ_k π_k (Σ_k + b_k b_kᵀ); between : (K, N) the b_k."""
     factored = [part for part in covariances if isinstance(part, FactoredCovariance)]
@@ -116,7 +115,7 @@ class MixtureState(EmState):
     """All that the next iteration of a mixture needs.
 
     gaussian : the mixture's own mean and covariance, see :meth:`Mixture.pooled`.
-    weights : (K, nnz) the a_i under each component.
+    weights : (K, nnz) the dual coefficients a_i under each component.
     responsibilities : (M, K), rows sum to 1.
     """
 
@@ -139,7 +138,7 @@ class Memberships:
 
 
 def initial_mixture(signals: Signals, initial: float, dtype: npt.DTypeLike) -> MixtureState:
-    """Iteration 0: one group, the recipe's initial estimates."""
+    """Iteration 0: one group, and the initial estimates of MAP-EM."""
     alone = initial_state(signals, initial, dtype)
     return MixtureState(
         0,
@@ -151,10 +150,10 @@ def initial_mixture(signals: Signals, initial: float, dtype: npt.DTypeLike) -> M
 
 
 def divide(state: MixtureState, groups: npt.NDArray[np.integer]) -> MixtureState:
-    """A state of one Gaussian as one of K that are still alike, each with its group.
+    """K equal components in place of a state's one, each responsible for its group.
 
-    groups : (M,) each signal's group from 0 to K - 1; -1 for a signal that shall be
-        of all groups as their sizes are.
+    groups : (M,) each signal's group from 0 to K - 1; -1 for a signal that belongs to all
+        groups in proportion to their sizes.
     """
     count = int(groups.max()) + 1
     responsibilities = (groups[:, None] == np.arange(count)).astype(np.float64)
@@ -172,6 +171,56 @@ def _proportions(responsibilities: Floats) -> Floats:
     return np.asarray((responsibilities.sum(axis=0) + 1) / (count + size))
 
 
+@dataclass(frozen=True, eq=False)
+class MixtureEm:
+    """MAP-EM of a mixture as the two steps of :func:`gmc_core.gaussian.iterate.iterate`.
+
+    signals, epsilon, noise, team, form : as of :class:`gmc_core.gaussian.em.MapEm`.
+    groups : (M,) where the components start from, see :func:`divide`.
+    warm : that many iterations before, with one Gaussian.
+    """
+
+    signals: Signals
+    epsilon: float
+    noise: Noise
+    team: ThreadPool
+    form: Form
+    groups: npt.NDArray[np.integer]
+    warm: int
+    reuses_memory = False
+
+    def resume(self, state: MixtureState) -> MixtureState:
+        """A state holds all that the M-step needs."""
+        return state
+
+    def m_step(
+        self, state: MixtureState, spare: npt.NDArray[np.floating] | None
+    ) -> tuple[MixtureState, float | None]:
+        """The components and their proportions; the mean relative change of the Σ_k."""
+        if state.iteration >= self.warm and len(state.mixture.components) == 1:
+            state = divide(state, self.groups)
+        mixture, change = mixture_m_step(self.signals, state, self.epsilon, self.form, self.team)
+        # The pooled Gaussian is left for the end of the E-step, or its Σ would take memory
+        # beside the workspace of the solves.
+        empty = np.zeros((len(mixture.components), 0))
+        return replace(state, iteration=state.iteration + 1, weights=empty, mixture=mixture), change
+
+    def e_step(self, state: MixtureState, last: bool) -> tuple[MixtureState, Memberships]:
+        """The estimates under each component, the responsibilities, and the pooled Gaussian."""
+        found = mixture_e_step(self.signals, state.mixture, self.noise, self.team)
+        new = replace(
+            state,
+            gaussian=state.mixture.pooled(self.team),
+            weights=found.weights,
+            responsibilities=found.responsibilities,
+        )
+        return new, found
+
+    def figures(self, state: MixtureState, expected: Memberships) -> Figures:
+        """The log-likelihood of the observed data under the mixture."""
+        return Figures(float(expected.log_likelihoods.sum()))
+
+
 def mixture_em(
     signals: Signals,
     start: MixtureState,
@@ -179,70 +228,29 @@ def mixture_em(
     epsilon: float,
     iterations: int,
     noise: Noise,
-    team: Team,
+    team: ThreadPool,
     groups: npt.NDArray[np.integer],
     warm: int | None = None,
     form: Form | None = None,
 ) -> Iterator[EmStep]:
     """Run iterations ``start.iteration + 1 … iterations`` of MAP-EM of a mixture.
 
-    Parameters
-    ----------
-    signals, epsilon, iterations, noise, team, form : as for
-        :func:`gmc_core.gaussian.em.map_em`.
-    start : :func:`initial_mixture`, or the state of an interrupted run, which goes on
-        to exactly the same result.
-    groups : where the components start from, see :func:`divide`.
-    warm : that many iterations before, with one Gaussian; default ``WARM``, but no
-        more than half of all.
-
-    The steps' ``log_likelihood`` is the observed data's under the mixture, and their
-    ``covariance_change`` the components' mean, weighted by their proportions.
-
-    Raises
-    ------
-    NumericalError
-        If a matrix loses positive definiteness; names the iteration.
-    Cancelled
-        If the team was told to stop.
+    Parameters are those of :class:`MixtureEm` and :func:`gmc_core.gaussian.iterate.iterate`, with
+    its errors. start : :func:`initial_mixture`, or the state of an interrupted run. warm : by
+    default :func:`warm_up`. form : by default the one with the fewest flops.
     """
     form = form or choose_form(signals.sizes, signals.dimension)
-    warm = min(WARM, iterations // 2) if warm is None else warm
-    state = start
-    del start
-    while state.iteration < iterations:
-        iteration = state.iteration + 1
-        if state.iteration >= warm and len(state.mixture.components) == 1:
-            state = divide(state, groups)
-        try:
-            began = time.perf_counter()
-            mixture, change = mixture_m_step(signals, state, epsilon, form, team)
-            between = time.perf_counter()
-            found = mixture_e_step(signals, mixture, noise, team)
-            ended = time.perf_counter()
-            pooled = mixture.pooled(team)
-        except NumericalError as error:
-            raise error.during(f"Iteration {iteration}", iteration) from error
-        state = MixtureState(
-            iteration,
-            pooled,
-            found.weights,
-            mixture=mixture,
-            responsibilities=found.responsibilities,
-        )
-        yield EmStep(
-            state=state,
-            log_likelihood=float(found.log_likelihoods.sum()),
-            map_objective=None,
-            penalised_objective=None,
-            covariance_change=change,
-            e_seconds=ended - between,
-            m_seconds=between - began,
-        )
+    warm = warm_up(iterations) if warm is None else warm
+    return iterate(MixtureEm(signals, epsilon, noise, team, form, groups, warm), start, iterations)
+
+
+def warm_up(iterations: int) -> int:
+    """Iterations with one Gaussian, of so many in all: ``WARM``, but no more than half."""
+    return min(WARM, iterations // 2)
 
 
 def mixture_m_step(
-    signals: Signals, state: MixtureState, epsilon: float, form: Form, team: Team
+    signals: Signals, state: MixtureState, epsilon: float, form: Form, team: ThreadPool
 ) -> tuple[Mixture, float | None]:
     """New components from the estimates and responsibilities of ``state``.
 
@@ -259,17 +267,21 @@ def mixture_m_step(
         if total < _FEWEST and state.iteration:
             components.append(old)
             continue
-        shares = None  # equal: the plain recipe, to the last digit
+        sample_weights = None  # equal: MAP-EM of one Gaussian, to the last digit
         if len(proportions) > 1:
-            shares = responsibilities[:, k] / total
-            shares[shares < _LEAST_SHARE] = 0.0
-        new, own = m_step(signals, state.weights[k], old, epsilon, form, team, shares=shares)
+            sample_weights = responsibilities[:, k] / total
+            sample_weights[sample_weights < _LEAST_WEIGHT] = 0.0
+        new, own = m_step(
+            signals, state.weights[k], old, epsilon, form, team, sample_weights=sample_weights
+        )
         components.append(new)
         change += float(proportions[k]) * (own or 0.0)
     return Mixture(proportions, tuple(components)), change if state.iteration else None
 
 
-def mixture_e_step(signals: Signals, mixture: Mixture, noise: Noise, team: Team) -> Memberships:
+def mixture_e_step(
+    signals: Signals, mixture: Mixture, noise: Noise, team: ThreadPool
+) -> Memberships:
     """Estimates of all signals under each component, and the responsibilities.
 
     The same for signals that the mixture was not learned from: they are folded in.
@@ -300,7 +312,7 @@ def predict_mixture(
     mixture: Mixture,
     pair_signals: npt.NDArray[np.int64],
     pair_coordinates: npt.NDArray[np.int64],
-    team: Team,
+    team: ThreadPool,
 ) -> Floats:
     """Σ_k r_ik f̃_ik at pairs (signal, coordinate).
 

@@ -3,7 +3,7 @@
     μ' = (1/M) Σ_i f̃_i,    Σ' = (1/M) Σ_i (f̃_i - μ')(f̃_i - μ')ᵀ + ε Id
 
 The estimates f̃_i = μ + Σ[:, o] a_i are never stored: with A the sparse M × N
-matrix of the weights a_i, row i of F = A Σ is f̃_i - μ, and three exact forms of
+matrix of the dual coefficients a_i, row i of F = A Σ is f̃_i - μ, and three exact forms of
 the same result follow. :func:`choose_form` takes the one with the fewest flops.
 """
 
@@ -18,7 +18,7 @@ from scipy.linalg import blas
 from gmc_core.gaussian.covariance import DenseCovariance, FactoredCovariance, unit_of
 from gmc_core.gaussian.estep import compressed, deviations, factored_flops, read_only
 from gmc_core.gaussian.linalg import products
-from gmc_core.gaussian.linalg.threads import Team, spans
+from gmc_core.gaussian.linalg.threads import ThreadPool, spans
 from gmc_core.gaussian.parameters import Gaussian
 from gmc_core.gaussian.signals import Signals
 
@@ -79,15 +79,15 @@ def m_step(
     gaussian: Gaussian,
     epsilon: float,
     form: Form,
-    team: Team,
+    team: ThreadPool,
     spare: npt.NDArray[np.floating] | None = None,
-    shares: npt.NDArray[np.float64] | None = None,
+    sample_weights: npt.NDArray[np.float64] | None = None,
 ) -> tuple[Gaussian, float | None]:
     """New (μ, Σ) from the estimates f̃_i = μ + Σ[:, o] a_i.
 
     ``spare`` is an N × N matrix that may be overwritten with the new Σ: memory that
-    the system hands out anew costs as much time as a small product. ``shares`` (M,)
-    are the signals' weights in the mean and the covariance, which sum to 1; None
+    the system hands out anew costs as much time as a small product. ``sample_weights`` (M,)
+    are what the signals count in the mean and the covariance, which sum to 1; None
     weighs all alike.
 
     Returns
@@ -97,13 +97,13 @@ def m_step(
     elsewhere").
     """
     if form == "factor":
-        return _factor(signals, weights, gaussian, epsilon, team, shares)
+        return _factor_form(signals, weights, gaussian, epsilon, team, sample_weights)
     old = gaussian.covariance
     matrix = old.matrix if isinstance(old, DenseCovariance) else None
     counted, total = weights, signals.count
-    if shares is not None:
+    if sample_weights is not None:
         # In second moments a weight counts twice, so its root goes to the rows of A.
-        each = np.repeat(shares, signals.sizes)
+        each = np.repeat(sample_weights, signals.sizes)
         counted, total = (weights * each).astype(old.dtype), 1
         weights = (weights * np.sqrt(each * signals.count)).astype(old.dtype)
     sums = products.column_sums(read_only(signals.indices), read_only(counted), signals.dimension)
@@ -113,10 +113,10 @@ def m_step(
     if matrix is None:  # from the initial state, Σ = Id
         _outer_sum(signals, weights, moment, team)
     elif form == "product":
-        _product(signals, weights, matrix, moment, team)
+        _product_moment(signals, weights, matrix, moment, team)
     else:
-        _congruence(signals, weights, matrix, moment, team)
-    change = finish(moment, matrix, shift, epsilon, team)
+        _congruence_moment(signals, weights, matrix, moment, team)
+    change = moment_to_covariance(moment, matrix, shift, epsilon, team)
     return Gaussian(gaussian.mean + shift, DenseCovariance(moment)), change
 
 
@@ -124,7 +124,7 @@ def _outer_sum(
     signals: Signals,
     weights: npt.NDArray[np.floating],
     out: npt.NDArray[np.floating],
-    team: Team,
+    team: ThreadPool,
 ) -> None:
     """Lower triangle of AᵀA / M, from the sparse weights alone, into ``out``."""
     scale = weights.dtype.type(1 / signals.count)
@@ -136,12 +136,12 @@ def _outer_sum(
     team.run(rows, spans(len(out), 16), lambda: None)
 
 
-def _product(
+def _product_moment(
     signals: Signals,
     weights: npt.NDArray[np.floating],
     matrix: npt.NDArray[np.floating],
     out: npt.NDArray[np.floating],
-    team: Team,
+    team: ThreadPool,
 ) -> None:
     """Lower triangle of FᵀF / M, F = A Σ in blocks of rows, into ``out``."""
     size, dtype = len(matrix), matrix.dtype
@@ -156,23 +156,23 @@ def _product(
             syrk(1 / signals.count, rows.T, beta=beta, c=out.T, trans=0, lower=0, overwrite_c=1)
 
 
-def _congruence(
+def _congruence_moment(
     signals: Signals,
     weights: npt.NDArray[np.floating],
     matrix: npt.NDArray[np.floating],
     out: npt.NDArray[np.floating],
-    team: Team,
+    team: ThreadPool,
 ) -> None:
     """Lower triangle of Σ G Σ with G = AᵀA / M, into ``out``."""
     _outer_sum(signals, weights, out, team)
-    sandwich(matrix, out, np.empty_like(out), team)
+    congruence(matrix, out, np.empty_like(out), team)
 
 
-def sandwich(
+def congruence(
     matrix: npt.NDArray[np.floating],
     out: npt.NDArray[np.floating],
     half: npt.NDArray[np.floating],
-    team: Team,
+    team: ThreadPool,
 ) -> None:
     """out ← lower triangle of Σ G Σ, where ``out`` holds the lower triangle of G on entry.
 
@@ -192,12 +192,12 @@ def sandwich(
             np.matmul(matrix[start:stop], half[:, :stop], out=out[start:stop, :stop])
 
 
-def finish(
+def moment_to_covariance(
     moment: npt.NDArray[np.floating],
     old: npt.NDArray[np.floating] | None,
     shift: npt.NDArray[np.float64],
     epsilon: float,
-    team: Team,
+    team: ThreadPool,
 ) -> float | None:
     """Second moment to covariance in place, both triangles; the relative change."""
     pieces = spans(len(moment), products.BLOCK)
@@ -206,7 +206,7 @@ def finish(
 
     def rows(piece: tuple[int, tuple[int, int]], _: None) -> None:
         index, span = piece
-        sums[index] = products.finish_rows(*span, shift, epsilon, moment, reference)
+        sums[index] = products.covariance_rows(*span, shift, epsilon, moment, reference)
 
     # Long rows first: the triangle's last rows hold the most entries.
     team.run(rows, list(enumerate(pieces))[::-1], lambda: None)
@@ -229,17 +229,17 @@ def _extreme_change(new: npt.NDArray[np.floating], old: npt.NDArray[np.floating]
     return min(own / unit * float(ratio), _SQUARES[1])
 
 
-def _factor(
+def _factor_form(
     signals: Signals,
     weights: npt.NDArray[np.floating],
     gaussian: Gaussian,
     epsilon: float,
-    team: Team,
-    shares: npt.NDArray[np.float64] | None,
+    team: ThreadPool,
+    sample_weights: npt.NDArray[np.float64] | None,
 ) -> tuple[Gaussian, float | None]:
     """The form that keeps Σ = X Xᵀ + ε Id with X (N × M) = (F - mean)ᵀ / √M.
 
-    With shares each column has the root of its own in place of 1 / √M.
+    With sample weights each column has the root of its own in place of 1 / √M.
     """
     old = gaussian.covariance
     assert isinstance(old, FactoredCovariance)
@@ -256,7 +256,7 @@ def _factor(
         new = old.factor @ inner.T
     owners = read_only(np.repeat(np.arange(count, dtype=np.int32), signals.sizes))
     scaled = read_only(dtype.type(old.epsilon) * weights)
-    each = read_only(np.full(count, 1 / count) if shares is None else shares)
+    each = read_only(np.full(count, 1 / count) if sample_weights is None else sample_weights)
     shift = np.zeros(old.dimension)
 
     def centre(span: tuple[int, int], _: None) -> None:
@@ -274,7 +274,10 @@ def _factor(
         cross = gram @ inner.T.astype(np.float64) - mean[:, None]
         unit = unit_of(covariance.gram, old.gram)
         cross /= unit
-        both = (cross**2).sum() / count if shares is None else (cross**2).sum(axis=0) @ shares
+        if sample_weights is None:
+            both = (cross**2).sum() / count
+        else:
+            both = (cross**2).sum(axis=0) @ sample_weights
         squared = ((covariance.gram / unit) ** 2).sum() - 2 * both + ((old.gram / unit) ** 2).sum()
     own = unit_of(old.gram, old.epsilon)
     norm = old.squared_norm(own)

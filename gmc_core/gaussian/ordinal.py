@@ -1,13 +1,13 @@
-"""Ordered ratings: a rating is the interval of a continuous opinion that it falls into.
+"""Ordered ratings: a rating is the interval that a continuous latent response falls into.
 
-A user's opinion of an item is z = f + e with f from the Gaussian and e ~ N(0, σ²), and
+A user's latent response to an item is z = f + e with f from the Gaussian and e ~ N(0, σ²), and
 the rating is the v-th value of the scale where c_{v-1} < z ≤ c_v (ordered probit). The
-steps between two values need not be equal, and an opinion beyond the last cut is no
-error. EM keeps the form that it has for numbers: the opinions are filled in by their
+steps between two values need not be equal, and a latent response beyond the last cut is no
+error. EM keeps the form that it has for numbers: the latent responses are filled in by their
 expectation z̄ = E[z | f̃, rating], a truncated Gaussian, and take the place of y
 (mean-field, as in Albert and Chib's augmentation).
 
-f̃ at the observed places costs nothing: with the weights a = K⁻¹ (z̄ - μ) it is
+f̃ at the observed places costs nothing: with the dual coefficients a = K⁻¹ (z̄ - μ) it is
 z̄ - σ² a.
 """
 
@@ -21,7 +21,7 @@ import numpy.typing as npt
 from scipy.special import log_ndtr, ndtri
 
 from gmc_core.base.errors import ConfigError, NotFiniteError, NumericalError
-from gmc_core.gaussian.linalg import opinions as compiled
+from gmc_core.gaussian.linalg import latent as compiled
 from gmc_core.gaussian.linalg.solve import Systems
 
 Floats = npt.NDArray[np.float64]
@@ -30,9 +30,9 @@ MAX_VALUES = 50
 # Half of the distance between neighbouring values, less a rounding error: inside it a
 # number is projected to the value it is near.
 _NEAR = 0.499
-# Ratings whose opinions are computed at once.
+# Ratings whose latent responses are computed at once.
 _PART = 1 << 16
-# Opinions are found when filling them in once more changes none by more than this, in
+# Latent responses are found when filling them in once more changes none by more than this, in
 # ratings. Where they were begun then makes a difference of 1e-6 in predictions, and none
 # to NMAE; see docs/beyond.md.
 TOLERANCE = 1e-7
@@ -45,7 +45,7 @@ class OrdinalScale:
 
     values : (V,) rising. cuts : (V - 1,) rising; the first and the last are the
         midpoints between the values beside them, which fixes location and unit of
-        the opinions.
+        the latent responses.
     """
 
     values: Floats
@@ -72,7 +72,7 @@ class OrdinalScale:
         return cls(values, cuts)
 
     def bounds(self, ratings: npt.ArrayLike) -> tuple[Floats, Floats]:
-        """The interval (low, high] of each rating's opinion; ± infinity at the ends.
+        """The interval (low, high] of each rating's latent response; ± infinity at the ends.
 
         A rating that did not occur gets the interval of the nearest that did.
         """
@@ -82,23 +82,23 @@ class OrdinalScale:
         return edges[place], edges[place + 1]
 
     def first_guess(self, ratings: npt.ArrayLike) -> Floats:
-        """Opinions before anything is known of f: truncated around the scale's middle."""
+        """E[z | rating] under a wide Gaussian at the scale's middle, when f is not known yet."""
         low, high = self.bounds(ratings)
         middle = np.full(len(low), (self.cuts[0] + self.cuts[-1]) / 2)
         return truncated_mean(middle, low, high, (self.cuts[-1] - self.cuts[0]) / 3)
 
-    def decide(self, opinions: npt.ArrayLike, variance: float) -> Floats:
-        """Ratings predicted from f̃: the median decision, as near to the mean as it goes.
+    def point_prediction(self, latent: npt.ArrayLike, variance: float) -> Floats:
+        """Ratings predicted from f̃: the Bayes decision under absolute error, refined.
 
         The value with the smallest expected absolute error is the median of the
         predictive distribution, the value in whose interval f̃ lies; the one with the
-        smallest squared error is its mean. What is returned is the mean, moved into
-        the range that is projected to the median where it lies outside.
+        smallest squared error is its mean. What is returned is the mean, moved as far as
+        it takes for projection to the scale's values to give the median.
 
-        variance : of an opinion around f̃. The median does not depend on it, the mean
+        variance : of a latent response around f̃. The median does not depend on it, the mean
             hardly does.
         """
-        f = np.asarray(opinions, dtype=np.float64)
+        f = np.asarray(latent, dtype=np.float64)
         place = np.searchsorted(self.cuts, f)
         median, gaps = self.values[place], np.diff(self.values)
         mean = self.probabilities(f, variance) @ self.values
@@ -106,20 +106,20 @@ class OrdinalScale:
         above = np.concatenate([gaps, [np.inf]])[place] * _NEAR
         return np.clip(mean, median - below, median + above)
 
-    def rating_of(self, opinions: npt.ArrayLike) -> Floats:
-        """The value in whose interval each opinion falls; the nearest cut's for ± infinity."""
-        return np.asarray(self.values[np.searchsorted(self.cuts, opinions)])
+    def rating_of(self, latent: npt.ArrayLike) -> Floats:
+        """The value in whose interval each latent response falls, ± infinity included."""
+        return np.asarray(self.values[np.searchsorted(self.cuts, latent)])
 
-    def probabilities(self, opinions: Floats, variance: float | Floats) -> Floats:
-        """(n, V) probability of each value for opinions N(f̃, variance)."""
-        sd = np.sqrt(np.broadcast_to(variance, opinions.shape))[:, None]
-        edges = np.exp(log_ndtr((self.cuts[None, :] - opinions[:, None]) / sd))
-        ends = np.zeros((len(opinions), 1)), np.ones((len(opinions), 1))
+    def probabilities(self, latent: Floats, variance: float | Floats) -> Floats:
+        """(n, V) probability of each value for latent responses N(f̃, variance)."""
+        sd = np.sqrt(np.broadcast_to(variance, latent.shape))[:, None]
+        edges = np.exp(log_ndtr((self.cuts[None, :] - latent[:, None]) / sd))
+        ends = np.zeros((len(latent), 1)), np.ones((len(latent), 1))
         return np.asarray(np.diff(np.hstack([ends[0], edges, ends[1]])))
 
 
-class Opinions:
-    """The opinions behind given ratings, and how EM refines them.
+class LatentResponses:
+    """The latent responses behind given ratings, and how EM refines them.
 
     Parameters
     ----------
@@ -141,23 +141,24 @@ class Opinions:
         values: Floats,
         rounds: int = ROUNDS,
     ) -> None:
-        """Find the opinions of the signals ``batch``, and the weights of their systems.
+        """Find the latent responses of the signals ``batch``, and their dual coefficients.
 
         Parameters
         ----------
-        batch, places, systems, inverses : see :func:`gmc_core.gaussian.linalg.posterior.invert`;
-            the systems were solved for ``values``.
+        batch, places, systems, inverses : see
+            :func:`gmc_core.gaussian.linalg.posterior.invert_systems`; the systems were solved
+            for ``values``.
         shift : (nnz,) what the signals' covariates add to the mean.
-        noise : σ² > 0, the variance of an opinion around f.
-        values : (nnz,) opinions to begin with, overwritten. rounds : at most; 0 takes them
+        noise : σ² > 0, the variance of a latent response around f.
+        values : (nnz,) latent responses to begin with, overwritten. rounds : at most; 0 takes them
             as they are.
 
         Raises
         ------
         NumericalError
-            If an opinion is beyond all numbers, as under a Gaussian that is, or is not found
+            If a latent response is not finite, as under a Gaussian that is not, or is not found
             in ``rounds``. One that by then moves by no more than 1e-4 ratings counts as found:
-            it changes predictions by less than what is shown of them.
+            it changes predictions by less than the digits that are shown.
         """
         signal, why = compiled.settle(
             batch, places, systems, inverses, (self._low, self._high), shift, noise, TOLERANCE,
@@ -165,18 +166,18 @@ class Opinions:
         )  # fmt: skip
         if why == compiled.NOT_FOUND:
             raise NumericalError(
-                f"The opinions behind some ratings were not found in {rounds} rounds under this "
-                "model; fit it again with more noise, another ε, or in float64."
+                f"The latent responses behind some ratings were not found in {rounds} rounds under "
+                "this model; fit it again with more noise, another ε, or in float64."
             )
         if signal >= 0:
             raise NotFiniteError(
-                "The opinions behind these ratings are not finite under this model; fit it again "
-                "with more noise."
+                "The latent responses behind these ratings are not finite under this model; fit it "
+                "again with more noise."
             )
 
     def squares(self, values: Floats, weights: npt.NDArray[np.floating], noise: float) -> float:
-        """Mean of E[(z - f̃)² | f̃, rating] over the ratings, for opinions z̄ = ``values`` with
-        the weights K⁻¹ (z̄ - μ) under noise σ²."""
+        """Mean of E[(z - f̃)² | f̃, rating] over the ratings, where the latent responses are
+        z̄ = ``values`` and their dual coefficients K⁻¹ (z̄ - μ) = ``weights`` under noise σ²."""
         total = 0.0
         for of in self._parts():
             f = values[of] - noise * weights[of].astype(np.float64)

@@ -42,8 +42,8 @@ def prior_of(settings: FitSettings, ratings: Ratings, layout: Layout) -> Prior |
     return Prior(settings.prior_strength, np.hstack(parts), diagonal)
 
 
-def opinion_variance(noise: Noise, settings: FitSettings) -> float:
-    """Of an opinion around its prediction, nearly: its noise, and what an item has of its own."""
+def latent_variance(noise: Noise, settings: FitSettings) -> float:
+    """Of a latent response around its prediction, nearly: the noise and the item's own variance."""
     assert settings.prior_target is not None
     return float(noise.array[0, 0]) + settings.prior_target[-1]
 

@@ -1,41 +1,42 @@
-"""Settings of a fit: what can be tuned, its defaults and its limits."""
+"""Settings of a fit: what can be tuned, its defaults and its limits.
+
+Each is declared once, in :class:`FitSettings`; see :mod:`gmc_core.base.setting` for what follows
+from that. NumPy is not imported, so that help texts come at once.
+"""
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from gmc_core.base.errors import ConfigError
-from gmc_core.data.ratings import RatingScale
-from gmc_core.gaussian.signals import KINDS, SignalKind
+from gmc_core.base.kinds import Number, NumberOrFile, Numbers, OneOf, Size, Whole, YesNo, listed
+from gmc_core.base.setting import Control, check, declared
+from gmc_core.gaussian.declaration import (
+    EXACT,
+    FitSetting,
+    fit_setting,
+)
+from gmc_core.gaussian.declaration import MODEL_KINDS as MODEL_KINDS
+from gmc_core.gaussian.declaration import ModelKind as ModelKind
+from gmc_core.gaussian.declaration import variance_unit as variance_unit
+
+if TYPE_CHECKING:
+    from gmc_core.data.ratings import RatingScale
+    from gmc_core.gaussian.signals import SignalKind
 
 Precision = Literal["float64", "float32"]
-ModelKind = Literal["paper", "exact", "ordinal", "mixture"]
-MODEL_KINDS: tuple[ModelKind, ...] = ("paper", "exact", "ordinal", "mixture")
 
 PAPER_EPSILON = 0.3
 PAPER_ITERATIONS = 10
 PAPER_INITIAL = 3.0
 MAX_ITERATIONS = 1000
 MAX_COMPONENTS = 20
-
-# In stars; variances grow with the square of the scale. Chosen on ratings held out
-# inside training sets of MovieLens 1M and of the sample, see docs/beyond.md.
 EXACT_ITERATIONS = 10  # after a longest step; what the short one after it changes is small
 # Longer steps were not tried.
 MOST_RELAXATION = 8.0
 _MOST_STRENGTH = 300.0
-MODEL_DEFAULTS: dict[str, dict[str, Any]] = {
-    "exact": {
-        "epsilon": 0.0,
-        "noise": 0.5,
-        "prior_target": (0.15, 0.0, 0.2, 0.15),
-        "relaxation": 5.0,
-        "warm": 3,
-    },
-    "mixture": {"components": 2},
-}
 
 
 def usual_strength(items: int) -> float:
@@ -46,197 +47,378 @@ def usual_strength(items: int) -> float:
     return min(_MOST_STRENGTH, items / 2)
 
 
-def variance_unit(scale: RatingScale) -> float:
-    """What 1 star² is on this scale: the same share of the squared range."""
-    return 1.0 if scale.is_stars else ((scale.high - scale.low) / 4) ** 2
-
-
 def paper_epsilon(scale: RatingScale) -> float:
     """The paper's ε, on other scales than stars the same share of the range."""
-    epsilon = FitSettings().resolved(scale).epsilon
-    assert epsilon is not None
-    return epsilon
+    return PAPER_EPSILON * variance_unit(scale)
+
+
+def _strength_of(scale: RatingScale, items: int | None) -> float | None:
+    return None if items is None else usual_strength(items)
+
+
+def _start_of(scale: RatingScale, items: int | None) -> float:
+    return PAPER_INITIAL if scale.is_stars else scale.midpoint
+
+
+# What as_dict has always written.
+_ALWAYS = (
+    "epsilon", "iterations", "noise", "initial", "signals", "block", "dtype", "objective", "model",
+    "prior_strength", "prior_target", "relaxation", "warm", "components", "learn_noise",
+    "attributes",
+)  # fmt: skip
+_AS_FLOATS = ("epsilon", "initial")
 
 
 @dataclass(frozen=True)
 class FitSettings:
     """What a person can tune in one fit. The defaults are the paper's.
 
-    epsilon : ε ≥ 0 of equation (7); None for the scale's default (.3 on star
-        scales, otherwise .3 ((high - low) / 4)², the same share of the range).
-    iterations : L ≥ 0; 0 predicts the initial value.
-    noise : Σ_w: a variance, or the path of a ``.csv`` of variances or an ``.npy``
-        matrix; None for the model's default (0, in exact EM half a star², scaled).
-    initial : the initial value of unknown entries; None for the scale's default
-        (3 on star scales, otherwise the midpoint).
-    signals, block : see :class:`gmc_core.gaussian.signals.Layout`.
-    dtype : working precision of Σ and the solves.
-    objective : whether to compute the MAP objective at every iteration; it costs a
-        Cholesky factorization of Σ. For the paper's recipe only.
-    model : "paper", the recipe; "exact", exact EM; "ordinal", exact EM on ordered
-        ratings; "mixture", the recipe with several Gaussians.
-    attributes : in exact EM with users as signals, whether the mean depends on what is
-        known of a user besides ratings, see :mod:`gmc_core.gaussian.attributes`.
-    learn_noise : in exact EM, whether ``noise`` is only where it begins, and every M-step
-        takes a new variance.
-    The others may be None for the model's default, see ``MODEL_DEFAULTS``:
+    Each field's declaration says what it is, its range and its default; ``docs/cli.md`` has them in
+    a table. What is None is the model's default, which :meth:`resolved` fills in.
 
-    prior_strength : ν ≥ 0 signals, the weight of the prior of exact EM; see
-        :func:`usual_strength`.
-    prior_target : what Σ is shrunk towards: variance that all items share (11ᵀ), that
-        items of one genre share, that items rated by the same people share, and of each
-        item alone (Id).
-    relaxation : 1 ≤ η ≤ 8, the longest of every four steps of exact EM, see
-        :func:`gmc_core.gaussian.exact.step_length`. At 5 less than half of the iterations
-        is enough.
-    warm : iterations of the paper's recipe, without noise, before exact EM; 1 or more.
-    components : K, Gaussians of a mixture.
+    Raises
+    ------
+    ConfigError
+        If a value is out of its range, or has no meaning beside the others.
     """
 
-    epsilon: float | None = None
-    iterations: int = PAPER_ITERATIONS
-    noise: float | str | None = 0.0
-    initial: float | None = None
-    signals: SignalKind = "rows"
-    block: tuple[int, int] = (16, 16)
-    dtype: Precision = "float64"
-    objective: bool = False
-    model: ModelKind = "paper"
-    prior_strength: float | None = None
-    prior_target: tuple[float, float, float, float] | None = None
-    relaxation: float | None = None
-    warm: int | None = None
-    components: int | None = None
-    learn_noise: bool = False
-    attributes: bool = True
+    epsilon: float | None = fit_setting(
+        None,
+        kind=Number(0, metavar="E"),
+        noun="ε",
+        flag="--epsilon",
+        about="added to the covariance's diagonal, equation (7)",
+        usual={"paper": PAPER_EPSILON, "mixture": PAPER_EPSILON, "exact": 0.0, "ordinal": 0.0},
+        scaled=True,
+        control=Control(
+            card="m_step",
+            label="Regularization ε (log scale)",
+            models=("paper", "mixture"),
+            help=f"Added to the diagonal of Σ. The paper takes {PAPER_EPSILON:g} for stars and "
+            "finds the results insensitive to it; the Sensitivity page checks that on your data.",
+        ),
+    )
+    iterations: int = fit_setting(
+        PAPER_ITERATIONS,
+        kind=Whole(0, MAX_ITERATIONS, metavar="L"),
+        noun="The number of iterations",
+        flag="--iterations",
+        about="M-steps and E-steps; 0 predicts the initial value",
+        control=Control(
+            card="m_step",
+            label="Iterations L",
+            low=0,
+            high=100,
+            slider=True,
+            help="How often M-step and E-step alternate. The paper takes 10; 0 predicts the "
+            "initial value.",
+        ),
+    )
+    noise: float | str | None = fit_setting(
+        0.0,
+        kind=NumberOrFile(0, (".csv", ".npy"), metavar="VARIANCE|FILE"),
+        noun="The noise variance",
+        flag="--noise",
+        about="noise Σ_w of a rating: a variance, a .csv of item,variance lines, or an .npy matrix",
+        usual={"paper": 0.0, "mixture": 0.0, "exact": 0.5, "ordinal": 0.5},
+        scaled=True,
+        control=Control(
+            card="e_step",
+            label="Noise variance σ²",
+            low=0,
+            high=100,
+            step=0.1,
+            constant=True,
+            help="Variance of the noise in a known rating, Σ_w = σ² I. The paper neglects it (0).",
+        ),
+    )
+    initial: float | None = fit_setting(
+        None,
+        kind=Number(),
+        noun="The initial value",
+        flag="--init",
+        about="initial value of unknown ratings",
+        usual=dict.fromkeys(MODEL_KINDS, _start_of),
+        usual_words="3 on star scales, else the midpoint",
+        named="start {:.4g}",
+        control=Control(
+            card="start",
+            label="Initial value of unknown ratings",
+            step=0.5,
+            constant=True,
+            help="The paper starts at 3 and finds the result insensitive to it.",
+        ),
+    )
+    signals: SignalKind = fit_setting(
+        "rows",
+        kind=OneOf(("rows", "columns", "blocks")),
+        noun="The kind of signals",
+        flag="--signals",
+        about="what one draw of the Gaussian is: a row (user), a column (item), or a block",
+        control=Control(
+            card="start",
+            label="Signals",
+            constant=True,
+            names={"rows": "Rows (users)", "columns": "Columns (items)", "blocks": "Blocks"},
+            help="What one Gaussian vector is. Rows are the paper's choice, slightly better than "
+            "the others there.",
+        ),
+    )
+    block: tuple[int, int] = fit_setting(
+        (16, 16),
+        kind=Size(),
+        noun="The size of a block",
+        flag="--block",
+        about="height and width of a block",
+        needs=("signals", "blocks"),
+        control=Control(
+            card="start",
+            label="Block",
+            constant=True,
+        ),
+    )
+    dtype: Precision = fit_setting(
+        "float64",
+        kind=OneOf(("float64", "float32")),
+        noun="The precision",
+        flag="--dtype",
+        about="precision of Σ and the solves; float32 halves the memory",
+        control=Control(
+            card="arithmetic",
+            label="Precision",
+            key="precision",
+            constant=True,
+            help="float32 takes half the memory and about half the time.",
+        ),
+    )
+    objective: bool = fit_setting(
+        False,
+        kind=YesNo(),
+        noun="The paper's MAP objective",
+        flag="--objective",
+        models=("paper",),
+        about="also compute the paper's MAP objective at every iteration, which costs a Cholesky "
+        "factorization of Σ",
+        control=Control(
+            card="e_step",
+            label="MAP objective at every iteration",
+            help="log p(f̃ | μ, Σ), what MAP-EM climbs. It costs a Cholesky factorization of Σ per "
+            "iteration; the log-likelihood of the known ratings is free.",
+        ),
+    )
+    model: ModelKind = fit_setting(
+        "paper",
+        kind=OneOf(MODEL_KINDS),
+        noun="The model",
+        flag="--model",
+        about="paper: MAP-EM; exact: exact EM with a prior; ordinal: the same on ordered ratings; "
+        "mixture: several Gaussians. Sets the defaults of the others",
+    )
+    prior_strength: float | None = fit_setting(
+        None,
+        kind=Number(0, metavar="NU"),
+        noun="The weight ν of the prior",
+        flag="--prior-strength",
+        models=EXACT,
+        about="weight of the prior of Σ, in signals (users)",
+        usual=dict.fromkeys(EXACT, _strength_of),
+        named="ν = {:.4g}",
+        usual_words="half as many as there are items, at most 300",
+        control=Control(
+            card="model",
+            label="Weight ν of the prior, in users",
+            low=0,
+            high=1e5,
+            step=50,
+            format="%g",
+            help="Σ is shrunk, as if so many users more had shown it, towards a target: "
+            "variance that all items share, that items with the same raters share, and an item's "
+            "own. 0 is the likelihood alone.",
+        ),
+    )
+    prior_target: tuple[float, float, float, float] | None = fit_setting(
+        None,
+        kind=Numbers(4, metavar="O,G,R,I", example="0.15,0,0.2,0.15"),
+        noun="The target of the prior",
+        flag="--prior-target",
+        models=EXACT,
+        about="what Σ is shrunk to: variance that all items share (11ᵀ), that items of one genre "
+        "share, that items of the same raters share, and of each item alone (Id)",
+        usual=dict.fromkeys(EXACT, (0.15, 0.0, 0.2, 0.15)),
+        scaled=True,
+    )
+    # This field and the next keep the names that stored runs, models and scripts have for them.
+    relaxation: float | None = fit_setting(
+        None,
+        kind=Number(1, MOST_RELAXATION, metavar="ETA"),
+        noun="The step length η",
+        flag="--step-length",
+        former=("--relaxation",),
+        models=EXACT,
+        named="η = {:.4g}",
+        about="length of the longest of every four steps (over-relaxation); at 5 less than half of "
+        "the iterations of 1 are enough",
+        usual=dict.fromkeys(EXACT, 5.0),
+    )
+    warm: int | None = fit_setting(
+        None,
+        kind=Whole(1, MAX_ITERATIONS, metavar="L"),
+        noun="The number of warm-up iterations",
+        flag="--warm-up",
+        former=("--warm",),
+        models=EXACT,
+        named="warm-up {}",
+        about="iterations of the paper's MAP-EM, without noise, before exact EM",
+        usual=dict.fromkeys(EXACT, 3),
+    )
+    components: int | None = fit_setting(
+        None,
+        kind=Whole(1, MAX_COMPONENTS, metavar="K"),
+        noun="The number of Gaussians",
+        flag="--components",
+        models=("mixture",),
+        about="Gaussians of a mixture",
+        usual={"mixture": 2},
+        control=Control(
+            card="model",
+            label="Gaussians K",
+            low=1,
+            high=10,
+            filled=True,
+            help="Groups of users, each with its own μ and Σ. K = 1 is the recipe.",
+        ),
+    )
+    learn_noise: bool = fit_setting(
+        False,
+        kind=YesNo(),
+        noun="Learning the noise",
+        flag="--learn-noise",
+        models=EXACT,
+        about="the noise variance is only where it begins: every M-step takes a new one",
+        control=Control(
+            card="model",
+            label="Learn the noise",
+            key="noise_learned",
+            help="The noise variance is where it begins, and every M-step takes a new one. On "
+            "sparse ratings it falls too far, and held-out ratings are predicted worse.",
+        ),
+    )
+    attributes: bool = fit_setting(
+        True,
+        kind=YesNo(),
+        noun="Using users' attributes",
+        flag="--attributes",
+        models=EXACT,
+        about="the mean depends on what is known of users besides ratings (age, gender, …)",
+        control=Control(
+            card="model",
+            label="Use what is known of the users",
+        ),
+    )
+    # Chosen on ratings held out inside the training set of MovieLens 1M, see docs/beyond.md.
+    attributes_strength: float | None = fit_setting(
+        None,
+        kind=Number(0, above=True, metavar="LAMBDA"),
+        noun="The weight λ of users' attributes",
+        flag="--attributes-strength",
+        models=EXACT,
+        needs=("attributes", True),
+        about="weight of the prior of what groups of users like, in users: of few users little is "
+        "believed",
+        usual=dict.fromkeys(EXACT, 100.0),
+        named="λ = {:.4g}",
+        control=Control(
+            card="model",
+            label="Weight λ of the users' attributes, in users",
+            low=1,
+            high=1e5,
+            step=50,
+            format="%g",
+            help="What a group of n users likes more than others do is believed by about "
+            "n / (n + λ).",
+        ),
+    )
 
     def __post_init__(self) -> None:
-        if self.epsilon is not None and not (self.epsilon >= 0 and math.isfinite(self.epsilon)):
-            raise ConfigError(f"ε must be a number of at least 0, not {self.epsilon}.")
-        if isinstance(self.iterations, bool) or not isinstance(self.iterations, int):
-            raise ConfigError(f"The number of iterations must be whole, not {self.iterations!r}.")
-        if not 0 <= self.iterations <= MAX_ITERATIONS:
-            raise ConfigError(
-                f"The number of iterations must lie in 0..{MAX_ITERATIONS}, not {self.iterations}."
-            )
-        if isinstance(self.noise, float | int) and not (
-            self.noise >= 0 and math.isfinite(self.noise)
-        ):
-            raise ConfigError(f"The noise variance must be at least 0, not {self.noise}.")
-        if self.initial is not None and not math.isfinite(self.initial):
-            raise ConfigError(f"The initial value must be finite, not {self.initial}.")
-        if self.signals not in KINDS:
-            raise ConfigError(f"Signals are {', '.join(KINDS)}, not {self.signals!r}.")
-        if self.dtype not in ("float64", "float32"):
-            raise ConfigError(f"The precision is float64 or float32, not {self.dtype!r}.")
-        object.__setattr__(self, "block", tuple(self.block))
-        if self.prior_target is not None:
-            object.__setattr__(self, "prior_target", tuple(map(float, self.prior_target)))
-        self._check_model()
+        check(self)
+        self._check_together()
 
     @property
     def is_exact(self) -> bool:
         """Whether the M-step keeps the posterior covariance."""
-        return self.model in ("exact", "ordinal")
+        return self.model in EXACT
 
     @property
     def uses_attributes(self) -> bool:
         """Whether the mean depends on users' attributes, where these make groups."""
         return self.is_exact and self.attributes and self.signals == "rows"
 
-    def _check_model(self) -> None:
-        if self.model not in MODEL_KINDS:
-            raise ConfigError(f"The model is {', '.join(MODEL_KINDS)}, not {self.model!r}.")
-        exact_only = (self.prior_strength, self.prior_target, self.relaxation, self.warm)
-        if not self.is_exact and (
-            self.learn_noise
-            or not self.attributes
-            or any(value is not None for value in exact_only)
-        ):
-            raise ConfigError(
-                "A prior, relaxation, a warm start, learned noise and users' attributes belong to "
-                "exact EM; take the model exact or ordinal."
-            )
-        for what, value in (
-            ("learn the noise", self.learn_noise),
-            ("use users' attributes", self.attributes),
-        ):
-            if not isinstance(value, bool):
-                raise ConfigError(f"Whether to {what} is true or false, not {value!r}.")
-        if self.learn_noise and (isinstance(self.noise, str) or self.noise == 0):
+    def _check_together(self) -> None:
+        for name, one in settings_of_a_fit().items():
+            if self.model not in one.models and getattr(self, name) != one.default:
+                several = len(one.models) > 1
+                raise ConfigError(
+                    f"{one.noun} belongs to the model{'s' * several} {listed(one.models, 'and')}, "
+                    f"not to {self.model}; take {'one of them' if several else 'that one'}, or "
+                    "leave it out."
+                )
+        one_variance = not (isinstance(self.noise, str) or self.noise == 0)
+        if self.learn_noise and not one_variance:
             raise ConfigError("Learning the noise begins with one variance above 0; give that.")
-        strength, target = self.prior_strength, self.prior_target
-        if strength is not None and not (strength >= 0 and math.isfinite(strength)):
-            raise ConfigError(f"A prior's strength is at least 0, not {strength}.")
-        if target is not None and not (
-            len(target) == 4 and all(part >= 0 and math.isfinite(part) for part in target)
-        ):
-            raise ConfigError("The prior's target is four variances of at least 0.")
-        if self.relaxation is not None and not 1 <= self.relaxation <= MOST_RELAXATION:
+        if self.model == "ordinal" and not one_variance:
             raise ConfigError(
-                f"The relaxation must lie in 1 ≤ η ≤ {MOST_RELAXATION:g}, not {self.relaxation}."
+                "Ordered ratings need one noise variance above 0, the spread of a latent value."
             )
-        if self.warm is not None and not 1 <= self.warm <= MAX_ITERATIONS:
-            raise ConfigError(f"The warm start takes 1..{MAX_ITERATIONS} iterations.")
-        if self.components is not None and self.model != "mixture":
-            raise ConfigError("Several Gaussians are a mixture; take the model mixture.")
-        if self.components is not None and not 1 <= self.components <= MAX_COMPONENTS:
-            raise ConfigError(f"A mixture has 1..{MAX_COMPONENTS} Gaussians.")
-        if self.model == "ordinal" and (isinstance(self.noise, str) or self.noise == 0):
-            raise ConfigError(
-                "Ordered ratings need one noise variance above 0, the spread of an opinion."
-            )
-        if self.objective and self.model != "paper":
-            raise ConfigError("The paper's MAP objective belongs to the model paper.")
 
     def resolved(self, scale: RatingScale, items: int | None = None) -> FitSettings:
-        """The same with the defaults filled in that depend on the data.
+        """The same with the defaults filled in that depend on model and data.
 
         items : N; without it the prior's strength stays as it is.
         """
-        unit = variance_unit(scale)
-        defaults: dict[str, Any] = {
-            "epsilon": PAPER_EPSILON * unit,
-            "initial": PAPER_INITIAL if scale.is_stars else scale.midpoint,
-            "noise": 0.0,
+        missing = {
+            name: one.usual_for(self.model, scale, items)
+            for name, one in settings_of_a_fit().items()
+            if getattr(self, name) is None
         }
-        if self.is_exact:
-            defaults |= MODEL_DEFAULTS["exact"]
-            defaults["noise"] *= unit
-            defaults["prior_target"] = tuple(part * unit for part in defaults["prior_target"])
-            if items is not None:
-                defaults["prior_strength"] = usual_strength(items)
-        elif self.model == "mixture":
-            defaults |= MODEL_DEFAULTS["mixture"]
-        missing = {name: value for name, value in defaults.items() if getattr(self, name) is None}
-        # One number, one key of stored runs: 1 and 1.0 are written differently.
-        given = {name: getattr(self, name) for name in ("epsilon", "initial")}
-        known = {name: float(value) for name, value in given.items() if value is not None}
-        return replace(self, **{**known, **missing})
+        # One number, one key of stored runs: 1 and 1.0 are written differently. Those of _ALWAYS
+        # but for two have been written as they were given.
+        known = {
+            name: float(value)
+            for name, one in settings_of_a_fit().items()
+            if isinstance(one.kind, Number) and (name in _AS_FLOATS or name not in _ALWAYS)
+            if (value := getattr(self, name)) is not None
+        }
+        return replace(self, **{**missing, **known})
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON; :meth:`from_dict` is the way back."""
+        """For JSON; :meth:`from_dict` is the way back.
+
+        Keys of stored runs are hashes of this: a setting that came after ``_ALWAYS`` is left out
+        where it is the default, and reads back as None, so that runs of before are still found.
+        """
+        given = {name: getattr(self, name) for name in settings_of_a_fit()}
         return {
-            **asdict(self),
-            "block": list(self.block),
-            "prior_target": self.prior_target and list(self.prior_target),
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in given.items()
+            if name in _ALWAYS or not settings_of_a_fit()[name].is_usual(value, self.model)
         }
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> FitSettings:
+    def from_dict(cls, values: Mapping[str, Any]) -> FitSettings:
         """Read what :meth:`as_dict` wrote; unknown names are an error.
 
         Before the target knew of raters it had three variances.
         """
-        unknown = set(values) - set(cls.__dataclass_fields__)
+        unknown = set(values) - set(settings_of_a_fit())
         if unknown:
             raise ConfigError(f"Unknown settings: {', '.join(sorted(unknown))}.")
-        if len(values.get("prior_target") or ()) == 3:
-            offset, genres, own = values["prior_target"]
+        target = values.get("prior_target")
+        if isinstance(target, list | tuple) and len(target) == 3:
+            offset, genres, own = target
             values = {**values, "prior_target": (offset, genres, 0.0, own)}
-        tuples: dict[str, Any] = {
-            name: tuple(values[name])
-            for name in ("block", "prior_target")
-            if values.get(name) is not None
-        }
-        return cls(**{**values, **tuples})
+        return cls(**values)
+
+
+def settings_of_a_fit() -> Mapping[str, FitSetting]:
+    """Field of :class:`FitSettings` → its declaration."""
+    return cast("Mapping[str, FitSetting]", declared(FitSettings))

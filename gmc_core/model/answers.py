@@ -6,8 +6,8 @@ of it comes from here: held-out predictions of a fit, predictions of pairs, comp
 tables, recommendations and their explanations.
 
 For numbers the prediction is the centre. For ordered ratings it is what the cuts decide,
-see :meth:`gmc_core.gaussian.ordinal.OrdinalScale.decide`: with cuts 1.5, 2.3, 3.3, 4.5 an opinion
-of 2.4 is a 3.
+see :meth:`gmc_core.gaussian.ordinal.OrdinalScale.point_prediction`: with cuts 1.5, 2.3, 3.3, 4.5
+an opinion of 2.4 is a 3.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy.typing as npt
 from gmc_core.data.ratings import RatingScale
 from gmc_core.gaussian.noise import Noise
 from gmc_core.gaussian.ordinal import OrdinalScale
-from gmc_core.gaussian.priors import opinion_variance
+from gmc_core.gaussian.priors import latent_variance
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.model.calibration import USUAL_FACTOR
 
@@ -104,8 +104,8 @@ def answers(
     centre = np.asarray(latent, dtype=np.float64)
     prediction = centre
     if ordinal is not None:
-        variance = opinion_variance(noise, settings)
-        prediction = ordinal.decide(centre.ravel(), variance).reshape(centre.shape)
+        variance = latent_variance(noise, settings)
+        prediction = ordinal.point_prediction(centre.ravel(), variance).reshape(centre.shape)
     return Answers(
         prediction=prediction,
         latent=centre,

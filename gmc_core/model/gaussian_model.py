@@ -20,12 +20,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 
-from gmc_core.base.errors import ConfigError, DataError, NotPositiveDefiniteError
+from gmc_core.base.errors import ConfigError, DataError
 from gmc_core.data.ratings import ItemInfo, Ratings, RatingScale, Vocabulary
 from gmc_core.data.user_info import row_of
 from gmc_core.gaussian.attributes import UserGroups
 from gmc_core.gaussian.estep import predict_pairs
-from gmc_core.gaussian.folding import fold_in, fold_in_opinions
+from gmc_core.gaussian.folding import fold_in, fold_in_latent, observed_factor
 from gmc_core.gaussian.linalg.threads import Team
 from gmc_core.gaussian.noise import Noise
 from gmc_core.gaussian.ordinal import OrdinalScale
@@ -295,13 +295,7 @@ class GaussianModel:
         order = np.argsort(items)
         items, ratings = items[order], ratings[order]
         covariance = self.gaussian.covariance
-        kernel = covariance.submatrix(items, items) + self.noise.submatrix(items)
-        try:
-            factor = scipy.linalg.cholesky(kernel, lower=True)
-        except np.linalg.LinAlgError:
-            raise NotPositiveDefiniteError(
-                "These ratings have a singular covariance under this model; fit with a larger ε."
-            ) from None
+        factor = observed_factor(self.gaussian, self.noise, items)
         mean = self._prior_mean(covariates)
         residual = self._described(ratings, items, covariates) - mean[items]
         cross = covariance.rows(items).astype(np.float64)
@@ -350,7 +344,7 @@ class GaussianModel:
             ratings,
             x,
         )
-        return fold_in_opinions(user, self.gaussian, self.noise, Team(), self.ordinal)[1]
+        return fold_in_latent(user, self.gaussian, self.noise, Team(), self.ordinal)[1]
 
     def posterior_of(self, user_id: object) -> Posterior:
         """The belief about a user of the training data, from their training ratings."""

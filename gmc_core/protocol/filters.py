@@ -7,42 +7,13 @@ took away: nothing disappears without being counted.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gmc_core.base.errors import ConfigError, DataError
+from gmc_core.base.errors import DataError
 from gmc_core.data.ratings import Ratings
-
-
-@dataclass(frozen=True)
-class Filter:
-    """Which users and items to keep; the defaults are the paper's.
-
-    Parameters
-    ----------
-    min_user_ratings : users with fewer ratings go out; 0 or more.
-    min_item_ratings : items with fewer ratings, by the users that are left, go
-        out; 0 or more.
-    max_items : keep at most this many items, the most rated; ``None`` for all.
-        It bounds the N × N covariance matrix and is no part of the paper.
-
-    Raises
-    ------
-    ConfigError
-        If a threshold is not a whole number or is out of its range.
-    """
-
-    min_user_ratings: int = 20
-    min_item_ratings: int = 2
-    max_items: int | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("min_user_ratings", "min_item_ratings"):
-            _require_count(name, getattr(self, name), least=0)
-        if self.max_items is not None:
-            _require_count("max_items", self.max_items, least=1)
+from gmc_core.protocol.filter_options import Filter as Filter
 
 
 @dataclass(frozen=True)
@@ -196,13 +167,3 @@ def _most_rated(counts: npt.NDArray[np.int64], limit: int) -> npt.NDArray[np.boo
     keep = np.zeros(len(counts), dtype=bool)
     keep[np.argsort(-counts, kind="stable")[:limit]] = True
     return keep
-
-
-def _require_count(name: str, value: Any, least: int) -> None:
-    # bool is an int to Python, but "True ratings" is a mistake of the caller.
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if whole and value >= least:
-        return
-    raise ConfigError(
-        f"{name} is {value!r}, which is no count; give a whole number of {least} or more."
-    )

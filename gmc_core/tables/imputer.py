@@ -12,7 +12,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from gmc_core.base.errors import ConfigError, GmcError
+from gmc_core.base.errors import ConfigError, MissingPackageError
+from gmc_core.base.extras import remedy
 from gmc_core.gaussian.linalg.threads import Team
 from gmc_core.gaussian.settings import Precision
 from gmc_core.tables.bounds import Bounds, draw_within
@@ -24,19 +25,13 @@ from gmc_core.tables.table_model import (
     fit_table,
 )
 
-
-class MissingPackageError(GmcError, ImportError):
-    """An optional package that is not installed."""
-
-
 try:
     from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
     from sklearn.utils import check_random_state
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError as error:
     raise MissingPackageError(
-        "The imputer needs scikit-learn 1.6 or newer, which is not installed; install it "
-        "(pip install scikit-learn)."
+        f"The imputer needs scikit-learn 1.6 or newer, which is not installed. {remedy('sklearn')}"
     ) from error
 
 __all__ = ["GaussianImputer", "MissingPackageError", "ParameterError"]

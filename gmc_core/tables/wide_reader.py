@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gmc_core.base.errors import ConfigError, DataError, brief
+from gmc_core.base.errors import DataError, brief
+from gmc_core.base.setting import check, setting
 from gmc_core.base.table_files import parquet_module
 from gmc_core.data.ratings import frozen
 from gmc_core.data.readers.companions import refuse_ratings
@@ -22,6 +23,7 @@ from gmc_core.data.readers.numbers import NumberForm, find_form, parse_number, p
 from gmc_core.data.readers.source import open_source
 from gmc_core.data.readers.table import Text, numbered_rows
 from gmc_core.data.readers.text import to_utf8
+from gmc_core.data.reading_options import DECIMAL, ENCODING, SEPARATOR, Separator
 from gmc_core.tables.table_columns import (
     Missing,
     aside_notes,
@@ -58,19 +60,14 @@ class TableOptions:
     """
 
     id_columns: tuple[str, ...] = ()
-    separator: str | None = None
-    decimal: str | None = None
-    encoding: str | None = None
+    separator: str | None = setting(None, replace(SEPARATOR, kind=Separator(ascii=False)))
+    decimal: str | None = setting(None, DECIMAL)
+    encoding: str | None = setting(None, ENCODING)
     quantities: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.separator not in (None, "::", "whitespace") and (
-            len(self.separator) != 1 or self.separator in '"\r\n'
-        ):
-            raise ConfigError(f"The separator must be one character, not {self.separator!r}.")
-        if self.decimal not in (None, ".", ","):
-            raise ConfigError(f"The decimal sign is '.' or ',', not {self.decimal!r}.")
+        check(self)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,12 +1,14 @@
 """The settings of a fit as controls, each beside the formula that it belongs to.
 
-Fit draws all of them; Sensitivity draws what a sweep keeps constant. Every control is
-bound to the URL, so that a link reproduces the settings. The browser's limits are a
-convenience: :class:`gmc_core.gaussian.settings.FitSettings` checks the values again.
+Fit draws all of them; Sensitivity draws what a sweep keeps constant. Which controls there are,
+in which card and with which words, is declared in :class:`gmc_core.gaussian.settings.FitSettings`,
+which checks the values again; here are the cards, and the few controls that are more than their
+kind. Every control is bound to the URL, so that a link reproduces the settings.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +17,20 @@ from streamlit.delta_generator import DeltaGenerator
 
 from gmc_core.data.ratings import Ratings, RatingScale
 from gmc_core.fitting.experiment import ExperimentConfig
-from gmc_core.gaussian.settings import PAPER_EPSILON, PAPER_ITERATIONS, FitSettings
+from gmc_core.gaussian.attributes import LEAST_USERS, UserGroups
+from gmc_core.gaussian.declaration import FitSetting
+from gmc_core.gaussian.settings import (
+    PAPER_EPSILON,
+    PAPER_ITERATIONS,
+    FitSettings,
+    ModelKind,
+    settings_of_a_fit,
+)
 from gmc_core.gaussian.settings import paper_epsilon as unrounded_epsilon
 from gmc_dashboard.shared import context
-from gmc_dashboard.shared.model_choice import model_choice
+from gmc_dashboard.shared.components import escape
+from gmc_dashboard.shared.model_choice import M_STEPS, model_choice
+from gmc_dashboard.shared.setting_controls import control
 
 E_STEP = (
     r"\tilde f_i=\mu+\Sigma U_i^{\top}\bigl(U_i\Sigma U_i^{\top}+\Sigma_w\bigr)^{-1}"
@@ -26,19 +38,15 @@ E_STEP = (
 )
 START = r"\tilde f_i=y_i\ \text{where known, the initial value elsewhere}"
 
-SIGNALS = {"rows": "Rows (users)", "columns": "Columns (items)", "blocks": "Blocks"}
 _MANTISSAS = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
+SETTINGS = settings_of_a_fit()
+CARDS = ("model", "m_step", "e_step", "start", "arithmetic")
+# By the keys of the controls; the block's size has a meaning only with blocks.
 PAPER: dict[str, Any] = {
-    "epsilon": None,
-    "iterations": PAPER_ITERATIONS,
-    "noise": 0.0,
-    "initial": None,
-    "signals": "rows",
-    "precision": "float64",
-    "repetitions": 3,
-    "objective": False,
-    "model": "paper",
-}
+    setting.key: setting.default
+    for setting in SETTINGS.values()
+    if "paper" in setting.models and setting.needs is None
+} | {"repetitions": 3}
 QUICK: dict[str, Any] = {**PAPER, "iterations": 5, "precision": "float32", "repetitions": 1}
 
 
@@ -103,26 +111,14 @@ def _set(values: dict[str, Any]) -> None:
 
 def fit_controls(ratings: Ratings, protocol: str) -> Choice:
     """All controls of a fit, in two columns of cards."""
-    scale = ratings.scale
     with st.container(border=True):
-        model = model_choice(ratings)
+        kind = model_choice(ratings.scale)
+        form = _Form(kind, ratings, protocol)
+        form.draw("model")
     left, right = st.columns(2, gap="small")
     with left.container(border=True, height="stretch"):
-        _card(
-            "M-step: learn the model",
-            *model.m_step,
-        )
-        epsilon = None if model.is_exact else _epsilon(scale)
-        iterations = st.slider(
-            "Iterations L",
-            0,
-            100,
-            PAPER_ITERATIONS,
-            key="iterations",
-            bind="query-params",
-            help="How often M-step and E-step alternate. The paper takes 10; 0 predicts the "
-            "initial value.",
-        )
+        _card("M-step: learn the model", *M_STEPS[kind])
+        form.draw("m_step")
     with right.container(border=True, height="stretch"):
         _card(
             "E-step: estimate the signals",
@@ -130,38 +126,68 @@ def fit_controls(ratings: Ratings, protocol: str) -> Choice:
             "The most probable values of each signal, given its known ratings y; U picks "
             "the known ones.",
         )
-        noise = _noise()
-        objective = model.kind == "paper" and _objective()
+        form.draw("e_step")
     left, right = st.columns(2, gap="small")
     with left.container(border=True, height="stretch"):
         _card("Start and signals", START, "The first M-step sees the known ratings and this guess.")
-        initial = _initial(scale)
-        signals, block = _signals(protocol)
+        form.draw("start")
     with right.container(border=True, height="stretch"):
         st.markdown("**Repetitions and arithmetic**")
         repetitions = _repetitions(protocol)
         seed_input()
-        dtype = _precision()
-    if model.kind == "ordinal" and noise == 0:
+        form.draw("arithmetic")
+    if kind == "ordinal" and form.given["noise"] == 0:
         st.warning("Ordered ratings need a noise variance above 0; 0.5 is taken.")
-        noise = 0.5
-    settings = FitSettings(
-        epsilon, iterations, noise, initial, signals, block, dtype, objective, model.kind,
-        **model.extra,
-    )  # fmt: skip
-    return Choice(settings, repetitions)
+        form.given["noise"] = 0.5
+    return Choice(form.settings, repetitions)
 
 
-def constant_controls(scale: RatingScale, protocol: str) -> FitSettings:
+def constant_controls(ratings: Ratings, protocol: str) -> FitSettings:
     """The controls that a sweep over ε, L and seeds keeps constant."""
+    form = _Form("paper", ratings, protocol, constant=True)
     left, right = st.columns(2, gap="small")
     with left:
-        initial = _initial(scale)
-        signals, block = _signals(protocol)
+        form.draw("start")
     with right:
-        noise = _noise()
-        dtype = _precision()
-    return FitSettings(noise=noise, initial=initial, signals=signals, block=block, dtype=dtype)
+        form.draw(*(card for card in CARDS if card != "start"))
+    return form.settings
+
+
+class _Form:
+    """The controls of a model's settings, drawn card by card, and what they say.
+
+    given : setting → value, of those drawn so far.
+    constant : only those that a sweep keeps constant.
+    """
+
+    def __init__(
+        self, kind: ModelKind, ratings: Ratings, protocol: str, *, constant: bool = False
+    ) -> None:
+        self.kind, self.ratings, self.protocol, self.constant = kind, ratings, protocol, constant
+        self.given: dict[str, Any] = {}
+
+    @property
+    def settings(self) -> FitSettings:
+        return FitSettings(model=self.kind, **self.given)
+
+    def draw(self, *cards: str) -> None:
+        """The controls of these cards, in the order in which the settings are declared."""
+        for name, setting in SETTINGS.items():
+            shown = setting.control
+            if shown is None or shown.card not in cards or self.constant > shown.constant:
+                continue
+            needs = setting.needs
+            meaning = needs is None or self.given.get(needs[0]) == needs[1]
+            if not meaning or self.kind not in (shown.models or setting.models):
+                continue
+            value = _OWN.get(name, _plain)(setting, self)
+            if value is not None or setting.may_be_none:
+                self.given[name] = value
+
+
+def _plain(setting: FitSetting, form: _Form) -> Any:
+    usual = setting.usual_for(form.kind, form.ratings.scale, form.ratings.n_items)
+    return control(setting, usual=usual)
 
 
 def fits(protocol: str, settings: FitSettings) -> bool:
@@ -175,94 +201,73 @@ def _card(title: str, formula: str, sentence: str) -> None:
     st.caption(sentence)
 
 
-def _epsilon(scale: RatingScale) -> float:
+# Settings whose control is more than their kind says.
+
+
+def _epsilon(setting: FitSetting, form: _Form) -> float:
+    assert setting.control is not None
+    scale = form.ratings.scale
     options, paper = epsilon_grid(scale), paper_epsilon(scale)
     if st.session_state.get("epsilon", paper) not in options:
         st.session_state["epsilon"] = paper
     return float(
         st.select_slider(
-            "Regularization ε (log scale)",
+            setting.control.label,
             options,
             paper,
             format_func=lambda value: epsilon_text(value, paper),
             key="epsilon",
             bind="query-params",
-            help=f"Added to the diagonal of Σ. The paper takes {PAPER_EPSILON:g} for stars and "
-            "finds the results insensitive to it; the Sensitivity page checks that on your data.",
+            help=setting.control.help,
         )
     )
 
 
-def _noise() -> float:
-    return float(
-        st.number_input(
-            "Noise variance σ²",
-            0.0,
-            100.0,
-            0.0,
-            0.1,
-            key="noise",
-            bind="query-params",
-            help="Variance of the noise in a known rating, Σ_w = σ² I. The paper neglects it (0).",
-        )
-    )
-
-
-def _objective() -> bool:
-    return bool(
-        st.toggle(
-            "MAP objective at every iteration",
-            key="objective",
-            bind="query-params",
-            help="log p(f̃ | μ, Σ), what MAP-EM climbs. It costs a Cholesky factorization of Σ "
-            "per iteration; the log-likelihood of the known ratings is free.",
-        )
-    )
-
-
-def _initial(scale: RatingScale) -> float | None:
-    default = FitSettings().resolved(scale).initial
-    value = st.number_input(
-        "Initial value of unknown ratings",
-        value=None,
-        step=0.5,
-        placeholder=f"{default:g} (default)",
-        key="initial",
-        bind="query-params",
-        help="The paper starts at 3 and finds the result insensitive to it.",
-    )
-    return None if value is None else float(value)
-
-
-def _signals(protocol: str) -> tuple[Any, tuple[int, int]]:
-    signals = st.segmented_control(
-        "Signals",
-        list(SIGNALS),
-        default="rows",
-        required=True,
-        key="signals",
-        bind="query-params",
-        format_func=SIGNALS.__getitem__,
-        help="What one Gaussian vector is. Rows are the paper's choice, slightly better than the "
-        "others there.",
-    )
-    if protocol == "strong" and signals != "rows":  # see `fits`
+def _signals(setting: FitSetting, form: _Form) -> Any:
+    signals = control(setting)
+    if form.protocol == "strong" and signals != "rows":  # see `fits`
         st.warning(
             "Strong generalization predicts new users, who exist only where rows are the signals. "
             "Choose rows, or weak generalization on the Data page."
         )
-    block = (16, 16)
-    if signals == "blocks":
-        height, width = st.columns(2)
-        block = (
-            _block_side(height, "Block height (users)", "block_height"),
-            _block_side(width, "Block width (items)", "block_width"),
-        )
-    return signals or "rows", block
+    return signals
+
+
+def _block(setting: FitSetting, form: _Form) -> tuple[int, int]:
+    height, width = st.columns(2)
+    return (
+        _block_side(height, "Block height (users)", "block_height"),
+        _block_side(width, "Block width (items)", "block_width"),
+    )
 
 
 def _block_side(place: DeltaGenerator, label: str, key: str) -> int:
     return int(place.number_input(label, 1, 512, 16, key=key, bind="query-params"))
+
+
+def _attributes(setting: FitSetting, form: _Form) -> bool | None:
+    """Whether the mean depends on users' attributes; None where these make no groups."""
+    names = _attribute_names(form.ratings, form.ratings.side_sha256)
+    if not names:
+        return None
+    help = (
+        f"The mean depends on the users' {escape(', '.join(names))}: μ + B x. Groups of fewer "
+        f"than {LEAST_USERS} users are left out. Users must be the signals."
+    )
+    return bool(control(setting, help=help))
+
+
+@st.cache_data(max_entries=8, show_spinner=False)
+def _attribute_names(_ratings: Ratings, side_sha256: str) -> list[str]:
+    return list(UserGroups.of(_ratings.user_info).choices)
+
+
+_OWN: dict[str, Callable[[FitSetting, _Form], Any]] = {
+    "epsilon": _epsilon,
+    "signals": _signals,
+    "block": _block,
+    "attributes": _attributes,
+}
 
 
 def _repetitions(protocol: str) -> int:
@@ -298,18 +303,3 @@ def seed_input() -> int:
         on_change=take,
     )
     return int(value)
-
-
-def _precision() -> Any:
-    return (
-        st.segmented_control(
-            "Precision",
-            ["float64", "float32"],
-            default="float64",
-            required=True,
-            key="precision",
-            bind="query-params",
-            help="float32 takes half the memory and about half the time.",
-        )
-        or "float64"
-    )

@@ -18,13 +18,14 @@ import streamlit as st
 
 from gmc_core.base.errors import GmcError
 from gmc_core.runs.store.errors import explain
+from gmc_dashboard import app_folder
 from gmc_dashboard.shared import history
 from gmc_dashboard.shared.places import home_folder
 from gmc_dashboard.shared.theme import waiting
 from gmc_dashboard.shared.units import minus
 
 LOG_BYTES = 1_000_000
-PAGES = Path(__file__).resolve().parents[2] / "pages"
+PAGES = app_folder() / "pages"
 
 # What the toolbar of a chart offers; SVG keeps text sharp in a slide.
 _CHART_CONFIG = {

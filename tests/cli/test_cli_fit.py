@@ -13,8 +13,8 @@ from commands import refused, run, write_ratings
 
 from gmc_core import cli
 from gmc_core.base.errors import FetchError, NumericalError
-from gmc_core.cli import fit, main, reading
-from gmc_core.data import readers
+from gmc_core.cli import fit, main
+from gmc_core.data import readers, reading_options
 from gmc_core.fitting import compiling, experiment
 from gmc_core.fitting.experiment import Experiment
 from gmc_core.model.model_file import load_model
@@ -62,8 +62,8 @@ def test_help_imports_nothing_slow():
 
 
 def test_lists_are_those_of_the_readers():
-    assert reading.FORMATS == readers.FORMATS
-    assert reading.POLICIES == readers.POLICIES
+    assert reading_options.FORMATS == readers.FORMATS
+    assert reading_options.POLICIES == readers.POLICIES
 
 
 @pytest.mark.parametrize(

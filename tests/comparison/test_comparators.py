@@ -450,7 +450,7 @@ def test_a_models_name_may_carry_settings():
         ("paper:nonesuch=3", "settings are epsilon"),
         ("paper:model=exact", "is no SETTING=VALUE"),
         ("paper:epsilon=-1", "at least 0"),
-        ("paper:epsilon=much", "wrong kind"),
+        ("paper:epsilon=much", "ε must be a number of at least 0, not 'much'"),
         ("paper:iterations=2.5", "whole"),
         ("auto:seconds=0", "means nothing"),
         ("auto:epsilon=3", "means nothing"),

@@ -79,6 +79,21 @@ def test_the_m_step_shown_is_the_chosen_models(model):
     assert (r"\Sigma_k" in formulas) == (model == "mixture")
 
 
+def test_every_control_that_is_declared_stands_in_a_card():
+    controls = {name: one.control for name, one in fit_form.SETTINGS.items() if one.control}
+    assert {control.card for control in controls.values()} == set(fit_form.CARDS)
+    keys = [fit_form.SETTINGS[name].key for name in controls]
+    assert len(set(keys)) == len(keys)
+    at = opened("fit", **FEW)
+    shown = {element.key for element in [*at.number_input, *at.slider, *at.toggle]}
+    shown |= {element.key for element in [*at.segmented_control, *at.select_slider]}
+    for name, control in controls.items():
+        setting = fit_form.SETTINGS[name]
+        if setting.needs is None:
+            is_paper = "paper" in (control.models or setting.models)
+            assert (setting.key in shown) == is_paper, name
+
+
 def test_presets_set_every_control():
     at = opened("fit", **FEW)
     at.number_input(key="noise").set_value(2.0)
@@ -135,7 +150,10 @@ def test_what_is_known_of_users_can_be_left_out(store, tmp_path):
     used = at.toggle(key="attributes")
     assert used.value is True
     assert "age, gender, occupation: μ + B x" in used.help and "zip" not in used.help
+    weight = at.number_input(key="attributes_strength")
+    assert weight.value is None and weight.placeholder == "100 (default)"
     used.set_value(False).run()
+    assert "attributes_strength" not in [number.key for number in at.number_input]
     at.button(key="start_fit").click().run()
     assert not at.exception
     (run,) = store.runs()

@@ -14,7 +14,7 @@ from gmc_core.base.errors import ConfigError, DataError, NumericalError, Resourc
 from gmc_core.fitting.cost import check_memory, estimate
 from gmc_core.fitting.experiment import ExperimentConfig, Prepared, make_split, run_experiment
 from gmc_core.fitting.fit import Fit, IterationRecord, StateError, fit
-from gmc_core.gaussian.em import EmState
+from gmc_core.gaussian.iterate import EmState
 from gmc_core.gaussian.linalg.threads import Cancelled, Team, available_cores, blas_threads
 from gmc_core.gaussian.models import settings_for
 from gmc_core.gaussian.noise import Noise
@@ -309,7 +309,7 @@ def test_memory_counts_both_covariances_of_an_iteration():
     assert estimate(few, 2000, form="congruence", threads=1).memory_bytes >= 3 * 2000**2 * 8
     exact = estimate(few, 700, exact=True, threads=1)
     ordered = estimate(few, 700, exact=True, threads=1, ordinal=True, covariates=5)
-    # Opinions, new ones and their bounds; B x and what it leaves; X, B, ΔB and its rooted form.
+    # Latent responses, new ones, their bounds; B x and what it leaves; X, B, ΔB and its root form.
     extra = 6 * few.sum() * 8 + (len(few) + 3 * 700) * 5 * 8
     assert ordered.memory_bytes - exact.memory_bytes == extra
 
@@ -363,12 +363,12 @@ def test_a_fit_stopped_in_an_e_step_has_its_last_state(monkeypatch, noise, stop)
         states.append(whole.state)
     stopped = []
 
-    def let_go(self, original=Fit._let_go):
+    def dropping(self, original=Fit._drop_weights):
         original(self)
         if self.iteration == stop - 1:
             stopped.append(bool(self._state.weights.size))
 
-    monkeypatch.setattr(Fit, "_let_go", let_go)
+    monkeypatch.setattr(Fit, "_drop_weights", dropping)
     running = Fit(split, settings, team=Team(1, lambda: bool(stopped)))
     with pytest.raises(Cancelled):
         list(running.records())
@@ -383,12 +383,12 @@ def test_a_fit_stopped_in_an_e_step_has_its_last_state(monkeypatch, noise, stop)
 
 def test_a_fit_keeps_small_weights():
     running = Fit(weak_split(ratings_of(*random_table(30, 60, 0.1, 5)), 0))
-    running._let_go()
+    running._drop_weights()
     assert len(running._state.weights) == len(running.split.train)
 
 
 @pytest.mark.parametrize("stop", [2, 4, 5])
-def test_a_saved_state_keeps_opinions_and_learned_noise(tmp_path, stop):
+def test_a_saved_state_keeps_latent_responses_and_learned_noise(tmp_path, stop):
     split = weak_split(ratings_of(*random_table(60, 12, 0.5, 5)), 0)
     settings = replace(settings_for("ordinal"), iterations=7, learn_noise=True)
     whole, half = Fit(split, settings), Fit(split, settings)
@@ -402,5 +402,5 @@ def test_a_saved_state_keeps_opinions_and_learned_noise(tmp_path, stop):
     resumed = Fit(split, settings, start=found.state)
     again = list(resumed.records())
     assert [r.noise for r in again] == [r.noise for r in records[stop:]]
-    assert len({r.noise for r in records}) == 5  # three iterations of the recipe, four of EM
+    assert len({r.noise for r in records}) == 5  # three iterations of MAP-EM, four of exact EM
     np.testing.assert_array_equal(resumed.predictions, whole.predictions)

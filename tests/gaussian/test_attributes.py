@@ -266,10 +266,36 @@ def test_only_exact_em_with_users_as_signals_knows_of_attributes():
     assert columns.state.gaussian.coefficients is None
     paper = fit(weak_split(RATINGS, 0), FitSettings(iterations=3))
     assert paper.state.gaussian.coefficients is None
-    with pytest.raises(ConfigError, match="belong to exact EM"):
+    with pytest.raises(ConfigError, match="attributes belongs to the models exact and ordinal"):
         FitSettings(attributes=False)
     with pytest.raises(ConfigError, match="true or false"):
         replace(EXACT, attributes="no")
+
+
+def test_the_weight_of_attributes_holds_back_what_groups_like():
+    split, usual = weak_split(RATINGS, 0), fit(weak_split(RATINGS, 0), EXACT)
+    sizes = {
+        weight: np.abs(
+            fit(split, replace(EXACT, attributes_strength=weight)).state.gaussian.coefficients
+        ).mean()
+        for weight in (10, 100, 1000)
+    }
+    assert sizes[10] > sizes[100] > sizes[1000] > 0
+    assert sizes[100] == np.abs(usual.state.gaussian.coefficients).mean()
+
+
+def test_the_usual_weight_of_attributes_is_in_no_key():
+    scale, plain = RATINGS.scale, ExperimentConfig(fit=EXACT)
+    for weight, same in ((None, True), (100, True), (100.0, True), (99.0, False)):
+        given = replace(EXACT, attributes_strength=weight)
+        assert (given.as_dict() == EXACT.as_dict()) == same
+        key = replace(plain, fit=given.resolved(scale, ITEMS)).key("d" * 64)
+        assert (key == replace(plain, fit=EXACT.resolved(scale, ITEMS)).key("d" * 64)) == same
+    whole, real = (
+        replace(EXACT, attributes_strength=weight).resolved(scale).as_dict()
+        for weight in (50, 50.0)
+    )
+    assert json.dumps(whole) == json.dumps(real)
 
 
 def tables(model) -> np.ndarray:

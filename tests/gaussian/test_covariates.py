@@ -11,8 +11,9 @@ from making import random_table, signals_of
 from gmc_core.base.errors import ConfigError
 from gmc_core.gaussian.covariance import DenseCovariance
 from gmc_core.gaussian.covariates import shifts
-from gmc_core.gaussian.em import EmState, initial_state
-from gmc_core.gaussian.exact import Prior, exact_em
+from gmc_core.gaussian.em import initial_state
+from gmc_core.gaussian.exact import ExactOptions, Prior, exact_em
+from gmc_core.gaussian.iterate import EmState
 from gmc_core.gaussian.linalg.threads import Team
 from gmc_core.gaussian.noise import Noise
 from gmc_core.gaussian.parameters import Gaussian
@@ -31,14 +32,15 @@ def table() -> tuple[np.ndarray, np.ndarray]:
 
 
 def run(signals, x, strength, *, start=None, iterations=12, epsilon=0.0, **more):
-    settings = dict(prior=PRIOR, noise=Noise.of(0.3, ITEMS), warm=1) | more
+    noise = more.pop("noise", Noise.of(0.3, ITEMS))
+    options = ExactOptions(**(dict(prior=PRIOR, covariate_strength=strength) | more))
     start = start or EmState(
         1, Gaussian(np.full(ITEMS, 3.0), DenseCovariance(np.eye(ITEMS))), np.zeros(0)
     )
     return list(
         exact_em(
             replace(signals, covariates=x), start, epsilon=epsilon, iterations=iterations,
-            team=Team(1), covariate_strength=strength, **settings,
+            noise=noise, team=Team(1), options=options,
         )
     )  # fmt: skip
 

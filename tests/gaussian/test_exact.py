@@ -10,8 +10,9 @@ import pytest
 from making import random_table, signals_of
 
 from gmc_core.base.errors import ConfigError, NumericalError
-from gmc_core.gaussian.em import EmState, initial_state, map_em
-from gmc_core.gaussian.exact import Prior, exact_em, step_length
+from gmc_core.gaussian.em import initial_state, map_em
+from gmc_core.gaussian.exact import ExactOptions, Prior, exact_em, step_length
+from gmc_core.gaussian.iterate import EmState
 from gmc_core.gaussian.linalg.threads import Team
 from gmc_core.gaussian.noise import Noise
 from gmc_core.gaussian.signals import Layout, Signals
@@ -29,7 +30,7 @@ def steps(signals, *, noise=0.3, epsilon=0.01, iterations=12, threads=1, start=N
     return list(
         exact_em(
             signals, start, epsilon=epsilon, iterations=iterations, noise=noise,
-            team=Team(threads), **more,
+            team=Team(threads), options=ExactOptions(**more),
         )
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Mixtures of Gaussians: against a dense reference, the plain recipe and planted groups."""
+"""Mixtures of Gaussians: against a dense reference, MAP-EM and planted groups."""
 
 from dataclasses import replace
 
@@ -132,7 +132,7 @@ def test_the_change_of_the_covariance_is_the_mean_of_the_components(form):
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_one_component_is_the_recipe_to_the_last_digit(ratings, dtype):
+def test_one_component_is_map_em_to_the_last_digit(ratings, dtype):
     split = weak_split(ratings, 0)
     plain = fit(split, FitSettings(iterations=4, dtype=dtype))
     one = Fit(split, replace(MIXTURE, components=1, dtype=dtype))
@@ -142,7 +142,7 @@ def test_one_component_is_the_recipe_to_the_last_digit(ratings, dtype):
     assert records[-1].nmae == plain.scores().nmae
 
 
-def test_the_loop_of_one_component_is_the_recipe():
+def test_the_loop_of_one_component_is_map_em():
     signals = signals_of(*random_table(USERS, ITEMS, 0.5, seed=3))
     settings = {"epsilon": 0.3, "iterations": 3, "noise": Noise.of(0.0, ITEMS), "team": Team(1)}
     groups = np.where(signals.sizes > 0, 0, -1)
@@ -217,7 +217,7 @@ def test_responsibilities_sum_to_one_and_those_who_rated_nothing_follow_the_shar
         assert state.responsibilities.min() >= 0
         silent = running.signals.sizes == 0
         assert silent.any()
-        components = 1 if state.iteration <= 2 else 2  # half of the iterations are the recipe's
+        components = 1 if state.iteration <= 2 else 2  # half of the iterations are MAP-EM
         assert len(state.mixture.components) == components
         expected = np.broadcast_to(state.mixture.proportions, (silent.sum(), components))
         np.testing.assert_allclose(state.responsibilities[silent], expected)

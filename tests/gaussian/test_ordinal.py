@@ -16,13 +16,18 @@ from gmc_core.fitting.fit import Fit
 from gmc_core.gaussian import inverses
 from gmc_core.gaussian.covariance import DenseCovariance
 from gmc_core.gaussian.estep import solve_systems, systems_of
-from gmc_core.gaussian.folding import fold_in, fold_in_opinions
-from gmc_core.gaussian.linalg import opinions as compiled
-from gmc_core.gaussian.linalg.opinions import score
+from gmc_core.gaussian.folding import fold_in, fold_in_latent
+from gmc_core.gaussian.linalg import latent as compiled
+from gmc_core.gaussian.linalg.latent import score
 from gmc_core.gaussian.linalg.threads import Team
 from gmc_core.gaussian.models import MODELS, settings_for
 from gmc_core.gaussian.noise import Noise
-from gmc_core.gaussian.ordinal import Opinions, OrdinalScale, truncated_mean, truncated_square
+from gmc_core.gaussian.ordinal import (
+    LatentResponses,
+    OrdinalScale,
+    truncated_mean,
+    truncated_square,
+)
 from gmc_core.gaussian.parameters import Gaussian
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.gaussian.signals import Layout, Signals
@@ -70,7 +75,7 @@ def test_truncated_squares_are_those_of_scipy():
     np.testing.assert_allclose(far, [1001.0**2, 998.0**2], rtol=1e-5)
 
 
-def test_the_learned_noise_of_opinions_is_the_mean_over_what_is_believed():
+def test_the_learned_noise_of_latent_responses_is_the_mean_over_what_is_believed():
     """E[(z - f)²] for every rating by quadrature over z, and f's covariance from the definition."""
     split = weak_split(skewed_table(), 0)
     fit = Fit(split, replace(settings_for("ordinal"), learn_noise=True, iterations=6))
@@ -96,7 +101,7 @@ def test_the_learned_noise_of_opinions_is_the_mean_over_what_is_believed():
     assert after.noise == pytest.approx(total / len(fit.signals.values), rel=1e-3)
 
 
-def test_the_noise_of_opinions_is_learned_and_kept(tmp_path):
+def test_the_noise_of_latent_responses_is_learned_and_kept(tmp_path):
     split = weak_split(skewed_table(), 0)
     fit, records = fitted(split, learn_noise=True)
     noises = [record.noise for record in records]
@@ -122,20 +127,20 @@ def test_the_cuts_give_every_value_its_frequency():
 
 def test_the_decision_minimises_the_expected_absolute_error():
     scale = OrdinalScale.of(drawn())
-    opinions = np.linspace(-1, 7, 400)
-    decided = RatingScale(1, 5).project(scale.decide(opinions, 0.7))
-    chances = scale.probabilities(opinions, 0.7)
+    latent = np.linspace(-1, 7, 400)
+    decided = RatingScale(1, 5).project(scale.point_prediction(latent, 0.7))
+    chances = scale.probabilities(latent, 0.7)
     np.testing.assert_allclose(chances.sum(axis=1), 1)
-    expected = np.abs(STARS[:, None] - STARS[None, :]) @ chances.T  # (decision, opinion)
-    chosen = expected[decided.astype(int) - 1, np.arange(len(opinions))]
+    expected = np.abs(STARS[:, None] - STARS[None, :]) @ chances.T  # (decision, latent response)
+    chosen = expected[decided.astype(int) - 1, np.arange(len(latent))]
     np.testing.assert_allclose(chosen, expected.min(axis=0), atol=1e-9)
 
 
 def test_the_raw_prediction_is_the_mean_where_mean_and_median_agree():
     scale = OrdinalScale.of(drawn())
-    opinions = np.linspace(-1, 7, 400)
-    mean = scale.probabilities(opinions, 0.7) @ STARS
-    raw = scale.decide(opinions, 0.7)
+    latent = np.linspace(-1, 7, 400)
+    mean = scale.probabilities(latent, 0.7) @ STARS
+    raw = scale.point_prediction(latent, 0.7)
     moved = raw != mean
     assert 0 < moved.mean() < 0.3
     assert np.abs(raw - mean).max() < 0.6
@@ -158,14 +163,14 @@ def test_scores_are_the_truncated_mean_and_their_slope():
     assert far[1] == 0
 
 
-def test_the_opinion_of_a_lonely_rating_is_found():
+def test_the_latent_response_of_a_lonely_rating_is_found():
     """One rating, f ~ N(μ, s), z = f + e: the mean-field fixed point, by brute force."""
     scale = OrdinalScale.of(drawn())
     mean, variance, noise = 3.0, 0.6, 0.5
     gaussian = Gaussian(np.array([mean]), DenseCovariance(np.array([[variance]])))
     layout = Layout("rows", 1, 1)
     one = Signals(layout, np.array([0, 1]), np.array([0], np.int32), np.array([5.0]))
-    _, values = fold_in_opinions(one, gaussian, Noise.of(noise, 1), Team(1), scale)
+    _, values = fold_in_latent(one, gaussian, Noise.of(noise, 1), Team(1), scale)
     f = mean + variance / (variance + noise) * (values - mean)
     low = (scale.cuts[-1] - f) / np.sqrt(noise)
     expected = stats.truncnorm.mean(low, np.inf, loc=f, scale=np.sqrt(noise))
@@ -241,16 +246,19 @@ def test_every_named_model_fits_other_scales(name):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model": "other"}, "The model is"),
-        ({"prior_strength": 3.0}, "belong to exact EM"),
-        ({"model": "exact", "relaxation": 9.0}, "1 ≤ η ≤ 8"),
-        ({"model": "exact", "prior_target": (0.1, -1.0, 0.0, 0.0)}, "four variances"),
-        ({"model": "exact", "warm": 0}, "warm start"),
-        ({"learn_noise": True}, "belong to exact EM"),
+        ({"model": "other"}, "The model must be paper, exact, ordinal or mixture, not 'other'"),
+        ({"prior_strength": 3.0}, "prior belongs to the models exact and ordinal"),
+        ({"model": "exact", "relaxation": 9.0}, "a number from 1 to 8, not 9"),
+        (
+            {"model": "exact", "prior_target": (0.1, -1.0, 0.0, 0.0)},
+            "four numbers of at least 0, not",
+        ),
+        ({"model": "exact", "warm": 0}, "warm-up iterations must be a whole number from 1"),
+        ({"learn_noise": True}, "noise belongs to the models exact and ordinal"),
         ({"model": "exact", "noise": 0.0, "learn_noise": True}, "one variance above 0"),
         ({"model": "exact", "learn_noise": "False"}, "true or false"),
         ({"model": "ordinal", "noise": 0.0}, "one noise variance above 0"),
-        ({"components": 3}, "take the model mixture"),
+        ({"components": 3}, "belongs to the model mixture, not to paper; take that one"),
         ({"model": "exact", "objective": True}, "belongs to the model paper"),
     ],
 )
@@ -260,7 +268,7 @@ def test_settings_without_meaning_are_refused(changes, message):
 
 
 def filled_in(signals, fit, rounds: int) -> tuple[np.ndarray, np.ndarray]:
-    """Opinions and weights by filling in again and again, as the definition says."""
+    """Latent responses and dual coefficients by filling in again and again, as defined."""
     gaussian, ordinal, team = fit.state.gaussian, fit.ordinal, Team(2)
     low, high = ordinal.bounds(signals.values)
     values = ordinal.first_guess(signals.values)
@@ -281,12 +289,12 @@ def test_folding_in_ends_where_filling_in_again_and_again_does(dtype, monkeypatc
     monkeypatch.setattr(inverses, "_ROOM", 1)  # several batches
     signals = fit.signals.take(np.arange(fit.signals.count)[::-1])
     assert len(list(inverses.batches(signals))) > 3
-    weights, found = fold_in_opinions(signals, fit.state.gaussian, fit.noise, Team(2), fit.ordinal)
+    weights, found = fold_in_latent(signals, fit.state.gaussian, fit.noise, Team(2), fit.ordinal)
     expected, expected_weights = filled_in(signals, fit, 300)
     tolerance = 1e-6 if dtype == "float64" else 1e-4
     np.testing.assert_allclose(found, expected, atol=tolerance)
     np.testing.assert_allclose(weights, expected_weights, atol=tolerance)
-    # The fit began elsewhere, with the opinions of the iteration before.
+    # The fit began elsewhere, with the latent responses of the iteration before.
     own = fold_in(fit.signals, fit.state.gaussian, fit.noise, Team(1), fit.ordinal)
     np.testing.assert_allclose(fit.state.weights, own, atol=tolerance)
 
@@ -311,29 +319,29 @@ def test_a_step_that_goes_too_far_is_not_taken(monkeypatch):
 
 
 def one_rating():
-    """The opinions, the system and the signal of a single rating of 3, under N(0, 1)."""
-    opinions = Opinions(OrdinalScale.of(drawn()), np.array([3.0]))
+    """The latent response, the system and the signal of a single rating of 3, under N(0, 1)."""
+    latent = LatentResponses(OrdinalScale.of(drawn()), np.array([3.0]))
     gaussian = Gaussian(np.zeros(1), DenseCovariance(np.eye(1)))
     one = Signals(Layout("rows", 1, 1), np.array([0, 1]), np.zeros(1, np.int32), np.array([3.0]))
-    return opinions, systems_of(one, one.values, gaussian, Noise.of(0.5, 1))
+    return latent, systems_of(one, one.values, gaussian, Noise.of(0.5, 1))
 
 
 @pytest.mark.parametrize(("rounds", "found"), [(1, False), (100, True)])
-def test_opinions_that_are_not_found_are_an_error(rounds, found):
-    opinions, systems = one_rating()
+def test_latent_responses_that_are_not_found_are_an_error(rounds, found):
+    latent, systems = one_rating()
     at, values = np.zeros(1, np.int64), np.array([30.0])
     systems.weights[:] = 20.0
     told = nullcontext() if found else pytest.raises(NumericalError, match="not found in 1 round")
     with told:
-        opinions.settle(
+        latent.settle(
             at, at, systems, np.array([-1 / 1.5]), np.zeros(1), 0.5, values, rounds=rounds
         )
 
 
-def test_opinions_beyond_all_numbers_are_an_error():
-    opinions, systems = one_rating()
+def test_latent_responses_beyond_all_numbers_are_an_error():
+    latent, systems = one_rating()
     at = np.zeros(1, np.int64)
     with pytest.raises(NumericalError, match="not finite under this model"):
-        opinions.settle(
+        latent.settle(
             at, at, systems, np.array([-1 / 1.5]), np.array([np.inf]), 0.5, np.array([3.0])
         )

@@ -12,7 +12,8 @@ from making import random_table, ratings_of, signals_of
 
 import gmc_core
 from gmc_core.fitting.fit import Fit
-from gmc_core.gaussian.em import Spares, initial_state, map_em
+from gmc_core.gaussian.em import initial_state, map_em
+from gmc_core.gaussian.iterate import Spares
 from gmc_core.gaussian.linalg.threads import Team
 from gmc_core.gaussian.noise import Noise
 from gmc_core.gaussian.settings import FitSettings
@@ -120,12 +121,16 @@ def test_a_spare_of_another_kind_is_not_taken():
         *(step.state for step in steps_of(1)),
     ]
     spares.put(states[0].gaussian)  # a factor, no matrix
-    assert spares.take(60, states[1].gaussian) is None
+    assert spares.take(states[1].gaussian) is None
     spares.put(states[1].gaussian)
-    assert spares.take(61, states[1].gaussian) is None
+    narrower = initial_state(signals_of(VALUES[:, 1:], KNOWN[:, 1:]), 3.0, "float64")
+    assert spares.take(narrower.gaussian) is None
     spares.put(states[1].gaussian)
-    assert spares.take(60, states[1].gaussian) is states[1].gaussian.covariance.matrix
-    assert spares.take(60, states[1].gaussian) is None  # once
+    shorter = initial_state(signals_of(VALUES, KNOWN), 3.0, "float32")
+    assert spares.take(shorter.gaussian) is None
+    spares.put(states[1].gaussian)
+    assert spares.take(states[1].gaussian) is states[1].gaussian.covariance.matrix
+    assert spares.take(states[1].gaussian) is None  # once
 
 
 def test_a_fit_that_nobody_looks_into_needs_the_memory_of_two_covariances_and_a_step():

@@ -45,7 +45,7 @@ ORDINAL = FitSettings(model="ordinal", noise=None)
         (
             {"fit": FitSettings(model="exact", noise=0.7, prior_strength=20.0, warm=2,
                                 relaxation=2.0, attributes=False), "repetitions": 3},
-            "sample, exact EM, seeds 0–2, weak, σ² = 0.7, ν = 20, η = 2, warm start 2, "
+            "sample, exact EM, seeds 0–2, weak, σ² = 0.7, ν = 20, η = 2, warm-up 2, "
             "without attributes, L = 10",
         ),
         (

@@ -325,7 +325,7 @@ def test_without_scikit_learn_the_core_works_and_the_imputer_names_the_remedy():
         "from gmc_core.base.errors import GmcError\n"
         "try:\n    import gmc_core.tables.imputer\n"
         "except GmcError as error:\n"
-        "    assert isinstance(error, ImportError) and 'pip install scikit-learn' in str(error)\n"
+        "    assert isinstance(error, ImportError) and 'completion[sklearn]' in str(error)\n"
         "else:\n    raise SystemExit('imported')\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

@@ -50,7 +50,7 @@ def serve(home: Path, cache: Path) -> Iterator[str]:
     for attempt in range(START_ATTEMPTS):
         url, process = _start(home, cache, log)
         try:
-            _wait(url, process, log)
+            wait_for(url, process, log)
             break
         except RuntimeError:
             _stop(process)
@@ -64,7 +64,7 @@ def serve(home: Path, cache: Path) -> Iterator[str]:
 
 
 def _start(home: Path, cache: Path, log: Path) -> tuple[str, subprocess.Popen[bytes]]:
-    port = _free_port()
+    port = free_port()
     # No work beside what a test asks for.
     spare = {"GMC_SPARE_TIME": os.environ.get("GMC_SPARE_TIME", "0")}
     environment = {**os.environ, "GMC_HOME": str(home), "GMC_CACHE": str(cache), **spare}
@@ -90,13 +90,14 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
-def _wait(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+def wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    """Wait until the server of ``process``, which prints into ``log``, answers at ``url``."""
     # The environment's proxy, if there is one, has no business with this machine itself.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     until = time.monotonic() + START_SECONDS

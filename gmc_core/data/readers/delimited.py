@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
-from gmc_core.base.errors import ConfigError, DataError
+from gmc_core.base.errors import DataError
 from gmc_core.base.table_files import number_text
 from gmc_core.data.ratings import RatingScale
 from gmc_core.data.readers import column_notes, doubts
@@ -28,9 +27,10 @@ from gmc_core.data.readers.source import Member, Source
 from gmc_core.data.readers.table import Column, Kind, Table, Text, line_of_row, read_table
 from gmc_core.data.readers.text import Item, to_utf8, year_of
 from gmc_core.data.readers.vocabulary import plain_name
+from gmc_core.data.reading_options import ROLES
+from gmc_core.data.reading_options import DelimitedOptions as DelimitedOptions
 
 NAME = "delimited"
-ROLES = ("user", "item", "rating", "timestamp", "title")
 KINDS: dict[str, Kind] = {
     "user": "id",
     "item": "id",
@@ -41,66 +41,6 @@ KINDS: dict[str, Kind] = {
 SUFFIXES = (
     ".csv", ".tsv", ".txt", ".dat", ".data", ".tab", ".xlsx", ".xlsm", ".json", ".jsonl", ".ndjson",
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class DelimitedOptions:
-    """How to read a delimited text; what is None is found from the first rows.
-
-    Attributes
-    ----------
-    separator : one character, ``"::"``, or ``"whitespace"`` for runs of blanks.
-    header : whether the first line holds column names.
-    decimal : ``"."`` or ``","``.
-    encoding : a Python encoding name, such as ``"utf-8"`` or ``"cp1252"``.
-    user, item, rating, timestamp, title : each a column name or 0-based index.
-    low, high : the ends of the rating scale; both or neither.
-    step : the step of the scale, or ``"continuous"``.
-    not_rated : values of the rating column that mean "not rated", such as -1, 99 or "NR"
-        ("": a blank); their rows are left out and counted.
-    """
-
-    separator: str | None = None
-    header: bool | None = None
-    decimal: str | None = None
-    encoding: str | None = None
-    user: str | int | None = None
-    item: str | int | None = None
-    rating: str | int | None = None
-    timestamp: str | int | None = None
-    title: str | int | None = None
-    low: float | None = None
-    high: float | None = None
-    step: float | Literal["continuous"] | None = None
-    not_rated: tuple[str | float, ...] = ()
-
-    def __post_init__(self) -> None:
-        codes = self.not_rated
-        if isinstance(codes, (str, int, float)) or not all(
-            isinstance(code, (str, int, float)) for code in codes
-        ):
-            raise ConfigError("not_rated is a list of values, each a number or a text.")
-        object.__setattr__(self, "not_rated", tuple(codes))  # a list, where it comes from JSON
-        separator = self.separator
-        if (
-            separator is not None
-            and separator not in ("::", "whitespace")
-            and (len(separator) != 1 or not separator.isascii() or separator in '"\r\n')
-        ):
-            raise ConfigError(
-                f"The separator {separator!r} is not supported; use one character, '::' or "
-                "'whitespace'."
-            )
-        if self.decimal not in (None, ".", ","):
-            raise ConfigError(f"The decimal sign is '.' or ',', not {self.decimal!r}.")
-        if (self.low is None) != (self.high is None):
-            raise ConfigError("Give both ends of the rating scale, or neither.")
-        if self.low is not None and self.high is not None and self.step != "continuous":
-            RatingScale(self.low, self.high, self.step or None)  # checks the ends and the step
-        chosen = [column for role in ROLES if (column := getattr(self, role)) is not None]
-        for column in chosen:
-            if chosen.count(column) > 1:
-                raise ConfigError(f"The column {column!r} is given for two purposes.")
 
 
 @dataclass(frozen=True)

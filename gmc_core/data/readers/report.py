@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from gmc_core.data.ratings import Ratings, RatingScale
-
-DuplicatePolicy = Literal["last", "first", "mean", "error"]
-POLICIES: tuple[DuplicatePolicy, ...] = ("last", "first", "mean", "error")
+from gmc_core.data.reading_options import POLICIES as POLICIES
+from gmc_core.data.reading_options import DuplicatePolicy as DuplicatePolicy
 
 
 @dataclass(frozen=True)

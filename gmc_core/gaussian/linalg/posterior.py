@@ -1,4 +1,4 @@
-"""Exact EM's share of the E-step: the inverses K_i⁻¹, and their sum over the signals.
+"""Exact EM's part of the E-step: the inverses K_i⁻¹, and their sum over the signals.
 
 An inverse is what the method asks for here, not a way to solve: the posterior
 covariance of a signal's unknown part is Σ - Σ[:, o] K⁻¹ Σ[o, :], and its average
@@ -14,12 +14,12 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gmc_core.gaussian.linalg.solve import prepare
+from gmc_core.gaussian.linalg.solve import gather, prepare
 from gmc_core.gaussian.linalg.sweep import sweep
 
 
 @njit(nogil=True, cache=True)
-def invert(batch, places, systems, covariance, space, rows, inverses):  # type: ignore[no-untyped-def]
+def invert_systems(batch, places, systems, covariance, space, rows, inverses):  # type: ignore[no-untyped-def]
     """Solve the systems of ``batch`` and leave each -K⁻¹ (lower triangle) in ``inverses``.
 
     Parameters
@@ -35,14 +35,9 @@ def invert(batch, places, systems, covariance, space, rows, inverses):  # type: 
     """
     for k in range(len(batch)):
         signal = batch[k]
-        observed = systems.indices[systems.indptr[signal] : systems.indptr[signal + 1]]
-        n = len(observed)
+        n = systems.indptr[signal + 1] - systems.indptr[signal]
         work = inverses[places[k] : places[k] + n * n]
-        for i in range(n):
-            row = covariance[observed[i]]
-            base = i * n
-            for j in range(i + 1):
-                work[base + j] = row[np.uintp(observed[j])]
+        gather(systems, signal, covariance, work)
         quadratic, log_det = sweep(
             work, prepare(systems, signal, work), n, rows, space.packed, space.flags,
             space.integers, space.scalars,

@@ -39,7 +39,7 @@ def sparse_times_dense(first, last, indptr, indices, weights, dense, out):  # ty
 
 
 @njit(nogil=True, cache=True)
-def centre_rows(first, last, by_coordinate, entries, owners, scaled, shares, out, shift):  # type: ignore[no-untyped-def]
+def centre_rows(first, last, by_coordinate, entries, owners, scaled, sample_weights, out, shift):  # type: ignore[no-untyped-def]
     """Rows first..last of X' from those of X (A X)ᵀ, in one pass over memory.
 
     Adds ε Aᵀ, takes off the mean over the signals, and weighs each signal's column.
@@ -48,18 +48,18 @@ def centre_rows(first, last, by_coordinate, entries, owners, scaled, shares, out
     ----------
     by_coordinate, entries : as for :func:`outer_sum`.
     owners : (nnz,) the signal of each CSR position. scaled : (nnz,) ε times A's numbers.
-    shares : (M,) float64, what each signal counts in the mean; they sum to 1.
-    out : (N, M), in: X (A X)ᵀ; out: (F - mean)ᵀ with column i times √shares[i].
+    sample_weights : (M,) float64, what each signal counts in the mean; they sum to 1.
+    out : (N, M), in: X (A X)ᵀ; out: (F - mean)ᵀ with column i times √sample_weights[i].
     shift : (N,) float64, the mean, written.
     """
-    roots = np.sqrt(shares).astype(out.dtype)
+    roots = np.sqrt(sample_weights).astype(out.dtype)
     for j in range(first, last):
         row = out[j]
         for q in range(by_coordinate[j], by_coordinate[j + 1]):
             row[owners[entries[q]]] += scaled[entries[q]]
         mean = 0.0
         for i in range(len(row)):
-            mean += shares[i] * np.float64(row[i])
+            mean += sample_weights[i] * np.float64(row[i])
         shift[j] = mean
         centre = out.dtype.type(mean)
         for i in range(len(row)):
@@ -143,13 +143,13 @@ def sparse_times_symmetric(  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def finish_rows(first, last, shift, epsilon, new, old):  # type: ignore[no-untyped-def]
+def covariance_rows(first, last, shift, epsilon, new, old):  # type: ignore[no-untyped-def]
     """Turn the second moment in rows first..last of ``new`` into the covariance.
 
     Lower triangle: new ← new - shift shiftᵀ + ε Id; the upper triangle becomes its
     mirror image. One pass over memory, in square tiles, because at real sizes the
     pass costs as much as a product. Returns Σ (new - old)² and Σ old² of the rows'
-    share of the symmetric matrix (off-diagonal entries count twice).
+    part of the symmetric matrix (off-diagonal entries count twice).
     """
     change, norm = 0.0, 0.0
     for start in range(0, last, BLOCK):

@@ -1,10 +1,17 @@
 """The E-step's linear systems: a = (Σ[o, o] + Σ_w[o, o])⁻¹ (y - μ[o]) for every signal.
 
-Each signal has its own index set o of N_i observed coordinates. Small systems
-are solved ``lanes`` at a time, one in each lane of the vector registers (a
-factorization of 50 × 50 alone leaves most of the processor idle); large ones
-by LAPACK. Both are exact Cholesky solves. Gather and solve are one pass: the
-sub-matrix exists only in a workspace that stays in cache.
+Each signal has its own index set o of N_i observed coordinates. There are three exact
+Cholesky solves, for what is known of K = Σ[o, o] + Σ_w[o, o]:
+
+- small systems are solved ``lanes`` at a time, one in each lane of the vector registers: a
+  factorization of 50 × 50 alone leaves most of the processor idle;
+- large ones one by one, by :func:`gmc_core.gaussian.linalg.cholesky.cholesky_solve`;
+- where Σ is a factor with fewer columns than the signal has observations, the same in the
+  factor's space (Woodbury's identity).
+
+Where K⁻¹ itself is needed, :mod:`gmc_core.gaussian.linalg.sweep` computes it and solves in one
+pass. Gather and solve are one pass too: the sub-matrix exists only in a workspace that stays
+in cache.
 """
 
 from __future__ import annotations
@@ -91,6 +98,18 @@ def _variance(systems, coordinate):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
+def gather(systems, signal, covariance, work):  # type: ignore[no-untyped-def]
+    """Lower triangle of Σ[o, o] to ``work``, flat with stride N_i."""
+    observed = systems.indices[systems.indptr[signal] : systems.indptr[signal + 1]]
+    n = len(observed)
+    for i in range(n):
+        row = covariance[observed[i]]
+        base = i * n
+        for j in range(i + 1):
+            work[base + j] = row[np.uintp(observed[j])]
+
+
+@njit(nogil=True, cache=True)
 def prepare(systems, signal, work):  # type: ignore[no-untyped-def]
     """K from Σ[o, o] in ``work`` (lower triangle), and r in the place of the weights.
 
@@ -148,15 +167,8 @@ def solve_large(batch, systems, covariance, space):  # type: ignore[no-untyped-d
     -------
     -1, or the position of the first signal whose matrix is not positive definite.
     """
-    work = space.work
     for signal in batch:
-        observed = systems.indices[systems.indptr[signal] : systems.indptr[signal + 1]]
-        n = len(observed)
-        for i in range(n):
-            row = covariance[observed[i]]
-            base = i * n
-            for j in range(i + 1):
-                work[base + j] = row[np.uintp(observed[j])]
+        gather(systems, signal, covariance, space.work)
         if not _solve_one(systems, signal, space):
             return signal
     return -1

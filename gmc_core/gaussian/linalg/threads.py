@@ -1,8 +1,8 @@
-"""Cores: how many to use, a team of threads for compiled code, and BLAS limits.
+"""Cores: how many to use, a pool of threads for compiled code, and BLAS limits.
 
 Compiled functions release the GIL, so plain threads are enough. The rule of the
-package: many small systems run in the team with BLAS at one thread; one large
-product runs outside the team with BLAS at all threads. Both limits are set here
+package: many small systems run in the pool with BLAS at one thread; one large
+product runs outside the pool with BLAS at all threads. Both limits are set here
 and nowhere else, and restored on the way out.
 """
 
@@ -63,7 +63,7 @@ def blas_threads(count: int) -> Iterator[None]:
             yield
 
 
-class Team:
+class ThreadPool:
     """The threads of one computation, and its way to be cancelled.
 
     Parameters
@@ -134,10 +134,14 @@ class Team:
 
     @contextmanager
     def whole(self) -> Iterator[None]:
-        """For one large BLAS call: all threads of the team go to BLAS."""
+        """For one large BLAS call: all threads of the pool go to BLAS."""
         self.check()
         with blas_threads(self.size):
             yield
+
+
+# The name of before, which other rooms still use.
+Team = ThreadPool
 
 
 def spans(total: int, size: int) -> Sequence[tuple[int, int]]:

@@ -7,27 +7,26 @@ their hashes, and a file of one's own with the way in which it was read.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from gmc_core.base.kinds import shortest_text
+from gmc_core.base.setting import declared
 from gmc_core.comparison.plan import ComparisonPlan
 from gmc_core.data.datasets import DATASETS
 from gmc_core.data.hashes import ROLES, given_name, is_hash, option
 from gmc_core.data.ratings import RatingScale
+from gmc_core.data.reading_options import OPTIONS, options_of, sensible
 from gmc_core.fitting.experiment import ExperimentConfig
 from gmc_core.fitting.provenance import paths
-from gmc_core.gaussian.settings import FitSettings
-from gmc_core.protocol.filters import Filter
+from gmc_core.gaussian.settings import FitSettings, settings_of_a_fit
+from gmc_core.protocol.filter_options import Filter
 from gmc_core.protocol.splits import default_counts
 from gmc_core.runs.store.run import Run
 
 PROGRAM = "gmc"
 RATINGS_DIGITS = 16  # of 64; a file's hash is written in full, to be compared with other tools'
-
-# Names of DelimitedOptions that say which column has which role.
-_COLUMNS = ("user", "item", "rating", "timestamp", "title")
-_SEPARATORS = {"\t": "tab", " ": "space"}
 
 
 def command(run: Run, data: Mapping[str, Any] | None = None) -> str:
@@ -125,19 +124,7 @@ def _found_reading(config: ExperimentConfig, data: Mapping[str, Any]) -> dict[st
     found = data.get("reading")
     if not isinstance(found, Mapping):
         return config.reading
-    plain = {
-        name: value
-        for name, value in found.items()
-        if isinstance(name, str)
-        and (isinstance(value, (str, int, float)) or (name == "not_rated" and _are_codes(value)))
-    }
-    return {**config.reading, **plain}
-
-
-def _are_codes(value: object) -> bool:
-    return isinstance(value, (list, tuple)) and all(
-        isinstance(code, (str, int, float)) for code in value
-    )
+    return {**config.reading, **sensible(found)}
 
 
 def arguments_of(config: ExperimentConfig, *, sweep: bool = False, fit: bool = True) -> list[str]:
@@ -147,109 +134,42 @@ def arguments_of(config: ExperimentConfig, *, sweep: bool = False, fit: bool = T
 
     sweep : without those that a sweep varies. fit : with the settings of the fit.
     """
-    given: list[str] = []
-
-    def add(flag: str, value: Any) -> None:
-        if value is not None:
-            # One word, so that a value may begin with a minus sign.
-            given.append(f"{flag}={_number(value)}")
-
-    if config.protocol == "pair":
-        add("--train", config.train_file)
-        add("--test", config.test_file)
-    else:
-        add("--data", config.data)
-        add("--protocol", config.protocol)
-        _add_filter(add, config.filter)
-        add("--weak-users", config.weak_users)
-        add("--strong-users", config.strong_users)
-    for role in ROLES:
-        add(option(role), config.expected.get(role))
+    names = ["train_file", "test_file"]
+    if config.protocol != "pair":
+        names = ["data", "protocol", "weak_users", "strong_users"]
     if not sweep:
-        add("--seed", config.seed)
-        if config.protocol in ("weak", "strong"):
-            add("--repetitions", config.repetitions)
-    settings = _fit(config.fit, sweep=sweep) if fit else []
-    return given + settings + _reading(config.reading)
+        names += ["seed", "repetitions"] if config.protocol in ("weak", "strong") else ["seed"]
+    given = _words(config, names)
+    if config.protocol != "pair":
+        given += _words(config.filter, declared(Filter))
+    given += [
+        f"{option(role)}={config.expected[role]}" for role in ROLES if role in config.expected
+    ]
+    if fit:
+        given += _fit(config.fit, sweep=sweep)
+    for name, value in options_of(config.reading).items():
+        given += OPTIONS[name].words(value)
+    return given
 
 
-def _add_filter(add: Any, filter: Filter) -> None:
-    add("--min-user-ratings", filter.min_user_ratings)
-    add("--min-item-ratings", filter.min_item_ratings)
-    add("--max-items", filter.max_items)
+def _words(owner: Any, names: Iterable[str]) -> list[str]:
+    """The words of declared settings that are not None."""
+    known = declared(type(owner))
+    given: list[str] = []
+    for name in names:
+        value = getattr(owner, name)
+        if value is not None:
+            given += known[name].words(value)
+    return given
 
 
 def _fit(fit: FitSettings, *, sweep: bool) -> list[str]:
-    """The arguments of the settings of a fit."""
-    given = [f"--model={fit.model}"]
-
-    def add(flag: str, value: Any) -> None:
-        if value is not None:
-            given.append(f"{flag}={_number(value)}")
-
-    if not sweep:
-        add("--epsilon", fit.epsilon)
-        add("--iterations", fit.iterations)
-    add("--noise", fit.noise)
-    add("--init", fit.initial)
-    add("--signals", fit.signals)
-    if fit.signals == "blocks":
-        add("--block", "x".join(map(str, fit.block)))
-    add("--dtype", fit.dtype)
-    add("--prior-strength", fit.prior_strength)
-    if fit.prior_target is not None:
-        add("--prior-target", _joined(list(fit.prior_target)))
-    add("--relaxation", fit.relaxation)
-    add("--warm", fit.warm)
-    add("--components", fit.components)
-    if fit.is_exact:
-        given.append("--learn-noise" if fit.learn_noise else "--no-learn-noise")
-        given.append("--attributes" if fit.attributes else "--no-attributes")
-    if fit.model == "paper":
-        given.append("--objective" if fit.objective else "--no-objective")
-    return given
-
-
-def _reading(reading: dict[str, Any]) -> list[str]:
-    """The arguments of the reading options."""
-    given = []
-    for name in ("format", "duplicates", "decimal", "encoding"):
-        if reading.get(name) is not None:
-            given.append(f"--{name}={reading[name]}")
-    if reading.get("separator") is not None:
-        given.append(f"--separator={_SEPARATORS.get(reading['separator'], reading['separator'])}")
-    if reading.get("header") is not None:
-        given.append("--header" if reading["header"] else "--no-header")
-    columns = [
-        f"{role}={reading[role] + 1 if isinstance(reading[role], int) else reading[role]}"
-        for role in _COLUMNS
-        if reading.get(role) is not None
-    ]
-    for code in _codes(reading.get("not_rated")):
-        given.append(f"--not-rated={code}")
-    if columns:
-        given.append(f"--columns={','.join(columns)}")
-    if reading.get("low") is not None and reading.get("high") is not None:
-        scale = [reading["low"], reading["high"]]
-        if reading.get("step") is not None:
-            scale.append(reading["step"])
-        given.append(f"--scale={_joined(scale)}")
-    return given
-
-
-def _codes(values: Any) -> list[str]:
-    """The values that mean "not rated"; those of an imported run only if they have sense."""
-    if not isinstance(values, (list, tuple)):
-        return []
-    return [_number(value) for value in values if isinstance(value, (str, int, float))]
+    """The arguments of the settings of a fit: the model, then all that have a meaning with it."""
+    left_out = {"model", *(("epsilon", "iterations") if sweep else ())}
+    settings = settings_of_a_fit().values()
+    names = [one.name for one in settings if one.name not in left_out and one.applies(fit)]
+    return _words(fit, ["model", *names])
 
 
 def _joined(values: list[Any]) -> str:
-    return ",".join(_number(value) for value in values)
-
-
-def _number(value: Any) -> str:
-    """The shortest text that reads back as the same number."""
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        return str(int(value))
-    return str(value)
+    return ",".join(shortest_text(value) for value in values)

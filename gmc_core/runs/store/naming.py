@@ -13,7 +13,7 @@ from gmc_core.data.hashes import given_name
 from gmc_core.data.ratings import RatingScale
 from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.gaussian.models import settings_for
-from gmc_core.gaussian.settings import FitSettings
+from gmc_core.gaussian.settings import FitSettings, settings_of_a_fit
 from gmc_core.protocol.filters import Filter
 
 PROTOCOL_WORDS = {"none": "all ratings", "pair": "own split"}
@@ -128,13 +128,10 @@ def setting_words(
     if epsilon and (not fit.is_exact or (fit.epsilon or 0) > 0):
         words.append(f"ε = {'default' if fit.epsilon is None else f'{fit.epsilon:.4g}'}")
     words += _noise_words(fit, usual)
-    for name, text in (
-        ("initial", "start {:.4g}"), ("prior_strength", "ν = {:.4g}"), ("relaxation", "η = {:.4g}"),
-        ("warm", "warm start {}"),
-    ):  # fmt: skip
+    for name, setting in settings_of_a_fit().items():
         value = getattr(fit, name)
-        if value is not None and value != getattr(usual, name):
-            words.append(text.format(value))
+        if setting.named and value is not None and value != getattr(usual, name):
+            words.append(setting.named.format(value))
     if fit.prior_target is not None and fit.prior_target != usual.prior_target:
         words.append(f"target {'/'.join(f'{part:.3g}' for part in fit.prior_target)}")
     if fit.is_exact and not fit.attributes:

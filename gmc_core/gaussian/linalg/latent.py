@@ -1,11 +1,11 @@
-"""The opinions behind ordered ratings under one Gaussian, found to the last digits that count.
+"""The latent responses behind ordered ratings under one Gaussian, found to convergence.
 
-A signal's opinions are z = f + e with e ~ N(0, σ²), its ratings say low < z ≤ high, and
-f ~ N(m, S) at the observed places. What is wanted is the f of highest posterior density
+A signal's latent responses are z = f + e with e ~ N(0, σ²), its ratings say low < z ≤ high,
+and f ~ N(m, S) at the observed places. What is wanted is the f of highest posterior density
 and with it z = E[z | f, rating]: the one fixed point of filling z in and estimating f
-from it, K⁻¹ with K = S + σ² Id at hand.
+from it. K⁻¹ with K = S + σ² Id has been computed before.
 
-With the weights a, f = m + S a, and the scores s = d log P(rating | f) / df the gradient
+With the dual coefficients a, f = m + S a, and the scores s = d log P(rating | f) / df the gradient
 is r = s - a, and filling in once more is the step Δa = σ² K⁻¹ r, Δf = σ² (r - σ² K⁻¹ r):
 the gradient preconditioned by K. Conjugate gradients on it (Polak and Ribière, with a
 Newton step along each direction) need a third of the rounds, one product with K⁻¹ each.
@@ -30,7 +30,7 @@ _CUTS = 6
 _HALVINGS = 60
 # After the last round a residual this many times the tolerance still counts as found.
 _LOOSE = 1000.0
-# What becomes of a signal's opinions.
+# What becomes of a signal's latent responses.
 NOT_FINITE, NOT_FOUND = -1, -2
 
 
@@ -131,7 +131,7 @@ def _climb(f, a, low, high, variance, inverse, tolerance, rounds):  # type: igno
     """Move f and a of one signal to the fixed point; the rounds it took.
 
     NOT_FINITE if it is none, NOT_FOUND if it was not reached: after ``rounds`` filling in
-    once more changes an opinion by more than ``_LOOSE`` tolerances.
+    once more changes a latent response by more than ``_LOOSE`` tolerances.
     """
     n, sd = len(f), math.sqrt(variance)
     r, bent, before = np.empty(n), np.empty(n), np.zeros(n)
@@ -190,21 +190,21 @@ def _climb(f, a, low, high, variance, inverse, tolerance, rounds):  # type: igno
 
 @njit(nogil=True, cache=True)
 def settle(batch, places, systems, inverses, ends, shift, variance, tolerance, rounds, values):  # type: ignore[no-untyped-def]
-    """The opinions of the signals of ``batch``, and the weights K⁻¹ (opinions - mean).
+    """The latent responses z of the signals of ``batch``, and their dual coefficients K⁻¹ (z - m).
 
     Parameters
     ----------
-    batch, places, systems, inverses : as :func:`gmc_core.gaussian.linalg.posterior.invert` has left
-        them, with the weights of the opinions in ``values``, where this begins.
-    ends : (low, high) of each rating's opinion. shift : what covariates add to the mean.
-    variance : σ² > 0. tolerance : of an opinion's change by one more filling in.
-    rounds : at most; 0 leaves the opinions as they are.
-    values : (nnz,) the opinions, overwritten.
+    batch, places, systems, inverses : as :func:`gmc_core.gaussian.linalg.posterior.invert_systems`
+        has left them, with the dual coefficients of ``values``, where this begins.
+    ends : (low, high) of each rating's latent response. shift : what covariates add to the mean.
+    variance : σ² > 0. tolerance : of a latent response's change by one more filling in.
+    rounds : at most; 0 leaves the latent responses as they are.
+    values : (nnz,) the latent responses z, overwritten.
 
     Returns
     -------
-    The first signal whose opinions are not there, or -1, and why: 0, NOT_FINITE or
-    NOT_FOUND.
+    The first signal whose latent responses were not computed, or -1, and why: 0, NOT_FINITE
+    or NOT_FOUND.
     """
     for k in range(len(batch)):
         signal = batch[k]

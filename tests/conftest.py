@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 BROWSER = "tests/browser/"
+# No work beside what a test asks for; those that are about such work ask for it.
+os.environ["GMC_SPARE_TIME"] = "0"
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -6,6 +6,12 @@ first fit, whose time would then say nothing about the others. So a fit of a mad
 with the same model and precision is run before, where no mark says that it has been. Of
 a person's settings only what decides which code that is plays a part: a value that breaks
 on the made-up table says nothing about their ratings.
+
+    python -m gmc_core.fitting.compiling [float32|float64 …]
+
+compiles what the dashboard's models need, for those who would rather wait before than then;
+the dashboard starts it when it starts. Of two processes that want the same code one compiles
+it, and the other waits for it.
 """
 
 from __future__ import annotations
@@ -15,13 +21,15 @@ import logging
 import os
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import numba
 import numpy as np
+from filelock import FileLock, Timeout
 
 from gmc_core.data.ratings import Ratings, RatingScale
 from gmc_core.fitting.fit import Fit
@@ -40,6 +48,9 @@ _SECONDS, _EXACT_SECONDS = 14.0, 8.0
 # One signal of the made-up table is too large for the lanes of the vector registers.
 _LARGEST = LANE_LIMIT + 4
 
+# Longer than any machine compiles one kind.
+PATIENCE_SECONDS = 180.0
+
 _Kind = tuple[str, bool, bool]  # precision, exact EM, ordered ratings
 
 _ready: set[_Kind] = set()
@@ -57,14 +68,35 @@ def compile_for(settings: FitSettings) -> float:
     began = time.perf_counter()
     kind = _kind(settings)
     if must_compile(settings):
-        try:
-            for users in (_LARGEST + 40, 8):  # more users than items, and fewer
-                _run(kind, users)
-        except Exception:
-            log.warning("Compiling before the first iteration failed", exc_info=True)
-        else:
-            _leave_mark(kind)
+        with _alone(kind):
+            if must_compile(settings):  # still, after waiting for another process
+                try:
+                    for users in (_LARGEST + 40, 8):  # more users than items, and fewer
+                        _run(kind, users)
+                except Exception:
+                    log.warning("Compiling before the first iteration failed", exc_info=True)
+                else:
+                    _leave_mark(kind)
     return time.perf_counter() - began
+
+
+@contextmanager
+def _alone(kind: _Kind) -> Iterator[None]:
+    """While no other process compiles the same; after a long wait, beside it."""
+    mark = _mark(kind)
+    if mark is None:
+        yield
+        return
+    lock = FileLock(mark.with_suffix(".lock"))
+    try:
+        lock.acquire(timeout=PATIENCE_SECONDS)
+    except (Timeout, OSError):  # one that hangs, or a folder without locks
+        yield
+        return
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def must_compile(settings: FitSettings) -> bool:
@@ -131,3 +163,16 @@ def _run(kind: _Kind, users: int) -> None:
     split = strong_split(ratings, 0, users - 2, 2)
     for _ in Fit(split, few, team=Team(1)).records():
         pass
+
+
+def compile_all(precisions: Sequence[Precision] = ("float64", "float32")) -> None:
+    """Compile what the models that the pages offer need, the first fit's first."""
+    kinds = [(model, dtype) for model in ("paper", "ordinal", "exact") for dtype in precisions]
+    for model, dtype in kinds:
+        compile_for(replace(settings_for(model), dtype=dtype))
+
+
+if __name__ == "__main__":
+    if hasattr(os, "nice"):
+        os.nice(10)  # whatever a person waits for comes first
+    compile_all(cast(Any, sys.argv[1:]) or ("float64", "float32"))

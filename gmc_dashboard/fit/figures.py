@@ -7,7 +7,8 @@ curves grow, and ``uirevision`` keeps a reader's zoom.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import html
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
@@ -18,6 +19,8 @@ from gmc_dashboard.shared.theme import Palette, palette, style
 
 Curve = Sequence[IterationRecord]
 
+# Lines of several runs differ in their marks too, for those who do not tell colours apart.
+MARKERS = ("square", "diamond", "triangle-up", "x", "star")
 REFERENCE_DASHES = ("dot", "dash", "dashdot", "longdash", "longdashdot")
 
 
@@ -26,6 +29,8 @@ def nmae_figure(
     references: Mapping[str, float] | None = None,
     *,
     iterations: int,
+    others: Mapping[str, Sequence[Curve]] | None = None,
+    own: str = "",
     dark: bool = False,
     revision: str = "fit",
 ) -> go.Figure:
@@ -35,14 +40,34 @@ def nmae_figure(
     ----------
     curves : the records of each repetition so far; empty ones are allowed.
     references : NMAE by the label to show: baselines, and the paper's figure.
-    iterations : L, the right end of the x axis.
+    iterations : the right end of the x axis.
+    others : by label, the records of other runs on the same held-out ratings; their lines
+        have colours of their own and their labels at the end. own : the label of ``curves``,
+        beside others.
     dark : the theme. revision : changes when a reader's zoom should be forgotten.
     """
     figure = go.Figure()
     colors = palette(dark)
     _add_curves(figure, curves, "nmae", "NMAE", colors.accent)
+    labels = [*_end_label(curves, own, colors.accent)]
+    for index, (label, lines) in enumerate((others or {}).items()):
+        colour = colors.categorical[1 + index % (len(colors.categorical) - 1)]
+        steps, means = mean_curve(lines, "nmae")
+        figure.add_scatter(
+            x=steps,
+            y=means,
+            name=html.escape(label, quote=False),
+            mode="lines+markers",
+            line={"color": colour, "width": 2.5},
+            marker={"symbol": MARKERS[index % len(MARKERS)], "size": 7},
+            hovertemplate="%{y:.5g}",
+        )
+        labels += _end_label(lines, label, colour)
     _finish(figure, "NMAE", iterations, dark, revision, height=380, legend=False)
-    _add_references(figure, curves, references or {}, iterations, colors)
+    every = [*curves, *(curve for lines in (others or {}).values() for curve in lines)]
+    _add_references(figure, references or {}, iterations, colors)
+    labels += [(label, value, colors.muted) for label, value in (references or {}).items()]
+    _label_right(figure, labels, _points(every, "nmae"))
     return figure
 
 
@@ -133,7 +158,11 @@ def mean_curve(curves: Sequence[Curve], name: str) -> tuple[list[int], list[floa
     return shared, [float(np.mean([values[t] for values in complete])) for t in shared]
 
 
-def describe_nmae(curves: Sequence[Curve], references: Mapping[str, float] | None = None) -> str:
+def describe_nmae(
+    curves: Sequence[Curve],
+    references: Mapping[str, float] | None = None,
+    others: Mapping[str, Sequence[Curve]] | None = None,
+) -> str:
     """Text twin of :func:`nmae_figure`."""
     steps, means = mean_curve(curves, "nmae")
     if not steps:
@@ -144,6 +173,10 @@ def describe_nmae(curves: Sequence[Curve], references: Mapping[str, float] | Non
         f"{means[-1]:.4f} at iteration {steps[-1]}, smallest {means[lowest]:.4f} at iteration "
         f"{steps[lowest]}."
     )
+    for label, own in (others or {}).items():
+        ends = mean_curve(own, "nmae")
+        if ends[0]:
+            text += f" {label}: {ends[1][-1]:.4f} at iteration {ends[0][-1]}."
     lines = ", ".join(f"{label} {value:.4f}" for label, value in (references or {}).items())
     return f"{text} Reference lines: {lines}." if lines else text
 
@@ -222,18 +255,21 @@ def _add_curves(
         )
 
 
+def _end_label(
+    curves: Sequence[Curve], label: str, colour: str
+) -> Iterator[tuple[str, float, str]]:
+    """The label of a line at its last value; nothing for a line without points or name."""
+    _, means = mean_curve(curves, "nmae")
+    if means and label:
+        yield label, means[-1], colour
+
+
 def _add_references(
-    figure: go.Figure,
-    curves: Sequence[Curve],
-    references: Mapping[str, float],
-    iterations: int,
-    colors: Palette,
+    figure: go.Figure, references: Mapping[str, float], iterations: int, colors: Palette
 ) -> None:
-    """Horizontal lines, named at their right end without touching each other."""
+    """Horizontal lines."""
     ordered = sorted(references.items(), key=lambda item: item[1])
-    low, high = _span([*references.values(), *_points(curves, "nmae")])
-    places = spread([value for _, value in ordered], 0.07 * (high - low))
-    for index, ((label, value), place) in enumerate(zip(ordered, places, strict=True)):
+    for index, (label, value) in enumerate(ordered):
         figure.add_scatter(
             x=[0, max(iterations, 1) + 0.5],
             y=[value, value],
@@ -247,17 +283,27 @@ def _add_references(
             showlegend=False,
             hoverinfo="skip",
         )
+
+
+def _label_right(
+    figure: go.Figure, labels: Sequence[tuple[str, float, str]], points: Sequence[float]
+) -> None:
+    """Names of lines (label, value, colour) at the right end, without touching each other."""
+    ordered = sorted(labels, key=lambda item: item[1])
+    low, high = _span([*(value for _, value, _ in ordered), *points])
+    places = spread([value for _, value, _ in ordered], 0.07 * (high - low))
+    for (label, value, colour), place in zip(ordered, places, strict=True):
         figure.add_annotation(
             x=1.01,
             xref="paper",
             y=place,
-            text=f"{label} {value:.4f}",
+            text=f"{html.escape(label, quote=False)} {value:.4f}",
             showarrow=False,
             xanchor="left",
-            font={"size": 12, "color": colors.muted},
+            font={"size": 12, "color": colour},
         )
-    if references:
-        figure.update_layout(margin_r=8 + 7 * max(len(label) + 7 for label in references))
+    if ordered:
+        figure.update_layout(margin_r=8 + 7 * max(len(label) + 7 for label, _, _ in ordered))
         low, high = _span([low, high, *places])
     figure.update_yaxes(range=[low, high])
 

@@ -6,6 +6,7 @@ button is outside, so that a click is never lost to an update.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,8 +16,10 @@ from gmc_core.base.errors import ConfigError
 from gmc_core.fitting.fit import IterationRecord
 from gmc_core.paper.reproduction import table_for
 from gmc_core.protocol.metrics import enough_repetitions
+from gmc_core.runs.findings import Evidence
 from gmc_core.runs.store import Run
 from gmc_core.runs.store.seal import NOT_OURS
+from gmc_dashboard.fit import advice, overlay
 from gmc_dashboard.fit import figures as figures
 from gmc_dashboard.fit.run_words import result_sentence, scale_words, status_text
 from gmc_dashboard.shared import context, found_run
@@ -29,6 +32,7 @@ from gmc_dashboard.shared.units import bytes_text, duration
 
 POLL_SECONDS = 1.0
 QUIET_SECONDS = 3.0  # for a stopped run, which another tab may resume
+ACTIVE = ("queued", "running")
 STATES: dict[str, Badge] = {
     "queued": ("waiting", "gray", ":material/hourglass_empty:"),
     "running": ("running", "blue", ":material/play_arrow:"),
@@ -43,7 +47,7 @@ NEXT_STEPS = (
     ("pages/recommend.py", "Get recommendations", ":material/thumb_up:"),
     ("pages/sensitivity.py", "Vary ε", ":material/tune:"),
 )
-STATUS_HEIGHT = "5.5rem"  # of a result in two lines
+STATUS_HEIGHT = "14rem"  # of a result in five lines, and the buttons below it
 
 Curves = list[list[IterationRecord]]
 
@@ -52,26 +56,38 @@ def show(run: Run) -> None:
     """Draw a run; ``run`` is fresh from the store."""
     if run.state == "queued":
         start_worker()
-    _head(run)
+    curves, known = curves_of(run), references(run)
+    seen = advice.evidence(run, curves, known.lines) if known.ready else None
+    _head(run, seen)
     found_run.run_notice(run)
     _next_steps(run)
-    known = references(run)
     if known.problem:
         _no_baselines(run, known)
-    pending = run.state in ("queued", "running") or not known.ready
+    others = overlay.chosen(run)
+    if run.state == "finished":
+        _status(run, curves, seen)
+        if seen is not None:
+            advice.show(run, seen)
+    pending = not known.ready or any(one.state in ACTIVE for one in (run, *others))
     body = st.fragment(_body, run_every=POLL_SECONDS if pending else None)
-    body(run.id, run.state, pending, known.problem)
+    states = tuple((one.id, one.state) for one in (run, *others))
+    body(states, known.ready, known.problem)
+    if run.state == "finished":
+        overlay.picker(run, others)
     if run.ended_for_good:
         _after(run)
     if run.resumable:
         notice_change(run.id, run.state)
 
 
-def _head(run: Run) -> None:
-    going = run.state in ("queued", "running")
+def _head(run: Run, seen: Evidence | None) -> None:
+    going = run.state in ACTIVE
+    badge = STATES[run.state]
+    if run.state == "finished" and not advice.is_good(seen):
+        badge = ("finished", "gray", ":material/flag:")
     control_bar(
         run.title,
-        STATES[run.state],
+        badge,
         cancel=Action(
             "Stopping …" if run.cancelling else "Cancel",
             "cancel_run",
@@ -114,20 +130,26 @@ def _no_baselines(run: Run, known: References) -> None:
 
 
 @guard()  # a repeated fragment is outside the page's own guard
-def _body(identity: str, state: str, pending: bool, problem: str) -> None:
-    """The part that updates itself."""
-    run = context.store().run(identity)
-    if run.state != state:
+def _body(states: tuple[tuple[str, str], ...], ready: bool, problem: str) -> None:
+    """The part that updates itself; the whole page is drawn anew when its frame has changed.
+
+    states : id and state of the run and of those beside it, as the page was drawn.
+    ready, problem : of the baselines, likewise.
+    """
+    run, *others = [context.store().run(identity) for identity, _ in states]
+    if [one.state for one in (run, *others)] != [state for _, state in states]:
         st.rerun(scope="app")
     curves = curves_of(run)
     known = references(run)
-    if known.problem != problem or (pending and run.ended_for_good and known.ready):
+    if known.problem != problem or (run.ended_for_good and known.ready and not ready):
         st.rerun(scope="app")
-    # As tall while it runs as the result will be, so that the charts stay where they are.
-    st.html(f"<style>.st-key-run_status {{ min-height: {STATUS_HEIGHT} }}</style>")
-    with st.container(key="run_status"):
-        _status(run, curves)
-    _charts(run, curves, known)
+    if run.state != "finished":
+        # As tall while it runs as the result will be, so that the charts stay where they are.
+        st.html(f"<style>.st-key-run_status {{ min-height: {STATUS_HEIGHT} }}</style>")
+        with st.container(key="run_status"):
+            _status(run, curves)
+    _charts(run, curves, known, others)
+    overlay.differences(run, others)
 
 
 @st.fragment(run_every=QUIET_SECONDS)
@@ -200,7 +222,7 @@ def _remedy(run: Run) -> str:
     return "Change the settings with “New fit”, or resume if the cause is gone."
 
 
-def _status(run: Run, curves: Curves) -> None:
+def _status(run: Run, curves: Curves, seen: Evidence | None = None) -> None:
     text = status_text(run, curves)
     if run.state == "failed":
         st.error(
@@ -219,20 +241,34 @@ def _status(run: Run, curves: Curves) -> None:
             icon=":material/stop_circle:",
         )
     elif run.state == "finished":
-        st.success(result_sentence(run, references(run).lines), icon=":material/check_circle:")
+        text = f"{result_sentence(run, references(run).lines)}\n\n{advice.sentences(seen)}"
+        if advice.is_good(seen):
+            st.success(text, icon=":material/check_circle:")
+        else:  # green with a tick is for what beats the baselines
+            st.info(text, icon=":material/flag:")
     if not run.ended_for_good:
         st.progress(run.progress, text=text)
+        st.caption(advice.what_to_look_for(run))
 
 
-def _charts(run: Run, curves: Curves, known: References) -> None:
+def _charts(run: Run, curves: Curves, known: References, others: Sequence[Run]) -> None:
     dark, length = is_dark(), run.iterations
     options: dict[str, Any] = {"iterations": length, "dark": dark, "revision": run.id}
     if run.config.protocol == "none":
         st.caption("Nothing is held out under this protocol, so there is no NMAE, RMSE or MAE.")
     else:
+        labels = overlay.labels(run, others, short=True)
+        beside = {labels[other.id]: curves_of(other) for other in others}
+        longest = max(length, *(other.iterations for other in others)) if others else length
         chart(
-            figures.nmae_figure(curves, known.lines, **options),
-            figures.describe_nmae(curves, known.lines),
+            figures.nmae_figure(
+                curves,
+                known.lines,
+                others=beside,
+                own=labels.get(run.id, ""),
+                **{**options, "iterations": longest},
+            ),
+            figures.describe_nmae(curves, known.lines, beside),
             key="nmae_chart",
             waits="Waiting for the first iteration",
         )

@@ -99,12 +99,6 @@ def result_sentence(run: Run, lines: Mapping[str, float]) -> str:
         if name in lines
     ]
     text += f": {' and '.join(parts)}." if parts else "."
-    bias = lines.get("user and item bias")
-    if bias is not None and error and abs(nmae - bias) < error:
-        text += (
-            " The difference to the bias model is smaller than one standard error, so these "
-            "ratings do not settle which is better."
-        )
     return text + few_words(run)
 
 

@@ -26,6 +26,7 @@ def epsilon_figure(
     found: Valley | None = None,
     *,
     paper: float = PAPER_EPSILON,
+    bias: float | None = None,
     dark: bool = False,
     revision: str = "sweep",
 ) -> go.Figure:
@@ -37,6 +38,7 @@ def epsilon_figure(
     epsilons : the grid, so that the axis does not move while it fills.
     found : the valley; its interval is shaded.
     paper : the paper's ε on this rating scale, marked.
+    bias : NMAE of the user and item bias on the same held-out ratings, as a line.
     """
     colors = palette(dark)
     figure = go.Figure()
@@ -83,6 +85,18 @@ def epsilon_figure(
     figure.update_layout(legend={"y": -0.2, "yanchor": "top"})
     _epsilon_axis(figure, epsilons)
     _mark_paper(figure, colors, paper)
+    if bias is not None:
+        figure.add_hline(
+            y=bias,
+            line={"color": colors.muted, "width": 1.5, "dash": "dash"},
+            annotation={
+                "text": f"user and item bias {bias:.4f}",
+                "font": {"size": 12, "color": colors.muted},
+                "x": 0.01,
+                "xanchor": "left",
+                "yanchor": "bottom",
+            },
+        )
     if found is not None and found.high > found.low:
         figure.add_vrect(
             x0=found.low,

@@ -6,6 +6,7 @@ Like a run's, the figures live in a fragment that repeats while fits are under w
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -14,6 +15,7 @@ import streamlit as st
 from gmc_core.data.ratings import RatingScale
 from gmc_core.fitting.compiling import compile_seconds, must_compile
 from gmc_core.gaussian.settings import PAPER_EPSILON
+from gmc_core.runs.findings import BIAS
 from gmc_core.runs.store import Run
 from gmc_core.runs.sweeps import SweepConfig, sweep_results
 from gmc_core.runs.valley import Cell, Valley, valley
@@ -38,6 +40,7 @@ def show(sweep: Run) -> None:
         start_worker()
     _head(sweep)
     found_run.run_notice(sweep)
+    _best_button(sweep)
     active = sweep.state in ("queued", "running")
     st.fragment(_body, run_every=POLL_SECONDS if active else None)(sweep.id, sweep.state)
     with st.expander("All fits, export, and the command", icon=":material/ios_share:"):
@@ -110,11 +113,12 @@ def _body(identity: str, state: str) -> None:
         )
     table = sweep_results(context.store(), identity)
     found = valley(table)
-    paper = _paper(children)
+    paper, bias = _paper(children), bias_of(children)
     if found is not None:
-        st.markdown(verdict(found, paper, complete=done == total))
+        text = verdict(found, paper, complete=done == total)
+        st.markdown(f"{text} {against_bias(found, bias)}")
         st.caption(OPTIMISTIC)
-    _charts(sweep, table, found, paper)
+    _charts(sweep, table, found, paper, bias)
 
 
 def progress_text(sweep: Run, children: Sequence[Run]) -> str:
@@ -147,7 +151,60 @@ OPTIMISTIC = (
 )
 
 
-def _charts(sweep: Run, table: pd.DataFrame, found: Valley | None, paper: float) -> None:
+def bias_of(children: Sequence[Run]) -> float | None:
+    """NMAE of the user and item bias on the sweep's held-out ratings, the mean over its seeds.
+
+    None until a fit of every seed has finished.
+    """
+    by_seed = {run.config.seed: run.baselines[BIAS] for run in children if BIAS in run.baselines}
+    if not by_seed or set(by_seed) != {run.config.seed for run in children}:
+        return None
+    return sum(by_seed.values()) / len(by_seed)
+
+
+def against_bias(found: Valley, bias: float | None) -> str:
+    """Whether the best setting beats the bias baseline, "" while that is not known."""
+    if bias is None:
+        return ""
+    share = f"{100 * abs(bias - found.best.nmae) / bias:.2g} %"
+    if found.best.nmae < bias:
+        return f"The best is {share} below the user and item bias ({bias:.4f})."
+    return (
+        f"Even the best is {share} above the user and item bias ({bias:.4f}), two averages that "
+        "know nothing of tastes: no ε repairs this fit. Exact EM on ordered ratings may."
+    )
+
+
+def _best_button(sweep: Run) -> None:
+    """A button that fits the best setting, with a model, on the sweep's first split."""
+    if sweep.state != "finished":
+        return
+    found = valley(sweep_results(context.store(), sweep.id))
+    if found is None:
+        return
+    best = found.best
+    clicked = st.button(
+        f"Fit ε = {best.epsilon:.3g}, L = {best.iterations}",
+        key="fit_best",
+        type="primary",
+        icon=":material/play_arrow:",
+        help="The best setting of the sweep, with a model to look into and recommend from.",
+    )
+    if clicked:
+        with guard():
+            fit = replace(sweep.config.fit, epsilon=best.epsilon, iterations=best.iterations)
+            seeds = sorted(sweep.seeds)
+            row = seeds == list(range(seeds[0], seeds[-1] + 1))
+            config = replace(
+                sweep.config, fit=fit, seed=seeds[0], repetitions=len(seeds) if row else 1
+            )
+            found_run.start_fit(config)
+            st.switch_page("pages/fit.py", query_params=context.link_params())
+
+
+def _charts(
+    sweep: Run, table: pd.DataFrame, found: Valley | None, paper: float, bias: float | None
+) -> None:
     config = SweepConfig.of(sweep)
     epsilons, steps = sorted(config.epsilons), sorted(config.iterations)
     options: dict[str, Any] = {"dark": is_dark(), "revision": sweep.id}
@@ -155,7 +212,7 @@ def _charts(sweep: Run, table: pd.DataFrame, found: Valley | None, paper: float)
     with left:
         st.markdown("**NMAE against ε**, with the range over seeds")
         chart(
-            figures.epsilon_figure(table, epsilons, found, paper=paper, **options),
+            figures.epsilon_figure(table, epsilons, found, paper=paper, bias=bias, **options),
             figures.describe_epsilon(table),
             key="epsilon_chart",
             waits="Waiting for the first fit",

@@ -19,7 +19,7 @@ import streamlit as st
 from gmc_core.base.errors import GmcError
 from gmc_core.runs.store.errors import explain
 from gmc_dashboard import app_folder
-from gmc_dashboard.shared import history
+from gmc_dashboard.shared import history, warm_up
 from gmc_dashboard.shared.places import home_folder
 from gmc_dashboard.shared.theme import waiting
 from gmc_dashboard.shared.units import minus
@@ -46,6 +46,7 @@ _STYLE = """<style>
 def page_header(title: str, lead: str, formula: str | None = None) -> None:
     """A page's title and its one-sentence purpose, with the formula it is about."""
     _enter_through_app()
+    warm_up.begin()
     st.html(_STYLE)
     history.install()
     history.restore()

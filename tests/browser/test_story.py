@@ -95,6 +95,22 @@ def test_a_finished_run_is_there_after_a_restart_of_the_browser(story, page):
     expect(page.locator(CHARTS)).to_have_count(5)
 
 
+@pytest.mark.timeout(240)
+def test_what_is_proposed_is_drawn_beside_by_one_click(story, page):
+    open_page(page, story["run"])
+    button(page, "Try ordered ratings").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**with=*")
+    page.get_by_text("than this run").wait_for(timeout=PATIENCE_MS)
+    settle(page)
+    names = page.locator(f"{CHARTS} .annotation-text")
+    expect(names.filter(has_text="ordered ratings")).to_have_count(1)
+    expect(page.get_by_role("link", name="Open", exact=True)).to_have_count(1)
+    story["beside"] = page.url
+    open_page(page, story["beside"])  # the link shows the same
+    page.get_by_text("than this run").wait_for()
+
+
 @pytest.mark.timeout(120)
 def test_export(story, page):
     open_page(page, story["run"])

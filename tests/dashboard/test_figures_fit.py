@@ -107,3 +107,25 @@ def test_text_twins_have_the_numbers():
     assert "no iteration" in describe_nmae([[]])
     assert describe([ONE], {"rmse": "RMSE"}) == ("RMSE from 1 at iteration 1 to 1 at iteration 3.")
     assert "No iteration" in describe([], {"rmse": "RMSE"})
+
+
+def test_other_runs_have_lines_of_their_own_with_their_names_at_the_end():
+    others = {"ε = 1": [TWO], "<b>mine</b>": [BEGUN]}
+    figure = nmae_figure([ONE], REFERENCES, iterations=10, others=others, own="ε = 0.3")
+    lines = [line for line in figure.data if line.mode == "lines+markers"]
+    assert len({(line.line.color, line.marker.symbol) for line in lines}) == 3
+    notes = {note.text: note for note in figure.layout.annotations}
+    assert notes["ε = 0.3 0.4300"].font.color == lines[0].line.color
+    assert notes["ε = 1 0.4500"].font.color == lines[1].line.color
+    assert "&lt;b&gt;mine&lt;/b&gt; 0.9000" in notes, "a name is no markup"
+    places = sorted(note.y for note in notes.values())
+    low, high = figure.layout.yaxis.range
+    gaps = [b - a for a, b in zip(places, places[1:], strict=False)]
+    assert min(gaps) > 0.04 * (high - low), "names do not touch"
+    words = describe_nmae([ONE], REFERENCES, others)
+    assert "ε = 1: 0.4500 at iteration 3." in words
+
+
+def test_a_run_that_has_not_begun_draws_no_name():
+    figure = nmae_figure([ONE], iterations=10, others={"waiting": [[]]}, own="this")
+    assert [note.text for note in figure.layout.annotations] == ["this 0.4300"]

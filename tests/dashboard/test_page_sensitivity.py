@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pandas as pd
 import pytest
 from stored_runs import charts, opened, stored, stored_sweep, texts, use_folders
 
+from gmc_core.runs.findings import BIAS
 from gmc_core.runs.store import Store
+from gmc_core.runs.sweeps import sweep_results
 from gmc_core.runs.valley import valley
-from gmc_dashboard.sensitivity.sweep_view import progress_text, verdict
+from gmc_dashboard.sensitivity.figures import epsilon_figure
+from gmc_dashboard.sensitivity.sweep_view import against_bias, bias_of, progress_text, verdict
 
 FEW = {"max_items": "60"}
 
@@ -227,3 +231,53 @@ def test_two_seeds_are_two_values_and_no_error_of_a_mean(store):
     assert "NMAE **0.4265** (2 seeds: 0.4250 and 0.4280)" in said
     assert "±" not in said
     assert "five or more" in said
+
+
+# Against the baselines, and on from the best ------------------------------------------
+
+
+def child(store, sweep, baselines):
+    """The sweep's children as if each had found this NMAE of the bias baseline."""
+    return [
+        replace(run, summary={**(run.summary or {}), "baselines": {BIAS: {"nmae": baselines}}})
+        for run in store.runs(parent=sweep.id)
+    ]
+
+
+def test_the_bias_is_a_line_once_every_seed_has_a_finished_fit(store):
+    sweep = stored_sweep(store)
+    assert bias_of(store.runs(parent=sweep.id)) is None  # of runs that kept none
+    children = child(store, sweep, 0.5)
+    assert bias_of(children) == 0.5
+    assert bias_of([*children[:1], *(replace(run, summary=None) for run in children[1:])]) is None
+    figure = epsilon_figure(
+        sweep_results(store, sweep.id), [0.1, 0.3], bias=bias_of(children), dark=True
+    )
+    assert any("user and item bias 0.5000" in str(note.text) for note in figure.layout.annotations)
+
+
+def test_a_sweep_says_whether_any_setting_beats_the_bias(store):
+    found = valley(sweep_results(store, stored_sweep(store).id))
+    assert "below the user and item bias" in against_bias(found, 0.9)
+    assert "no ε repairs this fit" in against_bias(found, 0.1)
+    assert against_bias(found, None) == ""
+
+
+def test_the_best_setting_is_fitted_by_one_button(store, asked):
+    sweep = stored_sweep(store)
+    at = opened("sensitivity", sweep=sweep.id)
+    best = valley(sweep_results(store, sweep.id)).best
+    assert at.button(key="fit_best").label == f"Fit ε = {best.epsilon:g}, L = {best.iterations}"
+    at.button(key="fit_best").click().run()
+    assert not at.exception
+    (run,) = [found for found in store.runs() if found.kind == "run"]
+    assert run.config.fit.epsilon == best.epsilon
+    assert run.config.fit.iterations == best.iterations
+    assert run.seeds == (0, 1)
+    assert run.keeps_model
+    assert asked
+
+
+def test_an_unfinished_sweep_has_no_best_yet(store):
+    at = opened("sensitivity", sweep=stored_sweep(store, 1, "queued").id)
+    assert "fit_best" not in {button.key for button in at.button}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import threading
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from filelock import FileLock
 from made_records import record
 from stored_runs import small, stored, stored_sweep, use_folders
 
@@ -23,7 +25,7 @@ from gmc_core.runs.store import Store
 from gmc_core.runs.store.waiting import cost_with_estimate, estimate_of, remaining
 from gmc_core.runs.sweeps import SweepConfig, submit_sweep
 from gmc_dashboard.fit import cost_view, run_words
-from gmc_dashboard.shared import context
+from gmc_dashboard.shared import context, warm_up
 
 SIZES = np.concatenate([np.full(400, 60), [300, 900]])
 
@@ -159,6 +161,54 @@ def test_compiling_that_fails_leaves_the_fit_to_compile_itself(monkeypatch, tmp_
     compile_for(settings)
     assert must_compile(settings)
     assert "of the made-up table" in caplog.text
+
+
+def test_of_two_processes_one_compiles_and_the_other_waits(monkeypatch, tmp_path):
+    mark = tmp_path / "compiled.mark"
+    monkeypatch.setattr(compiling, "_ready", set())
+    monkeypatch.setattr(compiling, "_mark", lambda kind: mark)
+    runs = []
+    monkeypatch.setattr(compiling, "_run", lambda kind, users: runs.append(kind))
+    settings = FitSettings().resolved(RatingScale(1, 5), 100)
+    with FileLock(mark.with_suffix(".lock")):
+        waiting = threading.Thread(target=compile_for, args=(settings,))
+        waiting.start()
+        mark.touch()  # the other process has finished
+    waiting.join()
+    assert not runs
+
+
+def test_one_that_hangs_is_not_waited_for_for_ever(monkeypatch, tmp_path):
+    monkeypatch.setattr(compiling, "_ready", set())
+    monkeypatch.setattr(compiling, "_mark", lambda kind: tmp_path / "compiled.mark")
+    monkeypatch.setattr(compiling, "PATIENCE_SECONDS", 0.01)
+    runs = []
+    monkeypatch.setattr(compiling, "_run", lambda kind, users: runs.append(kind))
+    with FileLock(tmp_path / "compiled.lock"):
+        compile_for(FitSettings().resolved(RatingScale(1, 5), 100))
+    assert runs
+
+
+def test_the_dashboard_compiles_when_it_starts_and_once(monkeypatch):
+    started = []
+
+    class Process:
+        def __init__(self, command, **options):
+            started.append(command)
+
+        def wait(self):
+            return 0
+
+    monkeypatch.setenv("GMC_SPARE_TIME", "1")
+    monkeypatch.setattr(warm_up.subprocess, "Popen", Process)
+    warm_up.begin.clear()
+    warm_up.begin()
+    warm_up.begin()
+    assert started == [warm_up.COMMAND]
+    warm_up.begin.clear()
+    monkeypatch.setenv("GMC_SPARE_TIME", "0")
+    assert warm_up.begin() is None
+    warm_up.begin.clear()
 
 
 # Runs that wait -------------------------------------------------------------------------

@@ -208,7 +208,8 @@ def experiment():
     return ExperimentConfig(filter=Filter(max_items=40), fit=FitSettings(iterations=2))
 
 
-def test_the_worker_calibrates_a_finished_run_in_spare_time(tmp_path):
+def test_the_worker_calibrates_a_finished_run_in_spare_time(tmp_path, monkeypatch):
+    monkeypatch.setenv("GMC_SPARE_TIME", "1")
     with Store(tmp_path) as store:
         run = store.submit(experiment())
         assert work(store, idle_seconds=0, polite=False) == 1

@@ -44,7 +44,7 @@ def _comparison_key(
     content = {
         "comparison": identity,
         "protocol": config.protocol,
-        **counts | _usual_counts(config, data),
+        **counts | usual_counts(config, data),
         "data_sha256": data["sha256"],
         "side_sha256": data["side_sha256"],
     }
@@ -53,10 +53,10 @@ def _comparison_key(
 
 def _complete(config: ExperimentConfig, data: dict[str, Any]) -> ExperimentConfig:
     fit = config.fit.resolved(RatingScale(*data["scale"]), data.get("items"))
-    return replace(config, fit=fit, **_usual_counts(config, data))
+    return replace(config, fit=fit, **usual_counts(config, data))
 
 
-def _usual_counts(config: ExperimentConfig, data: dict[str, Any]) -> dict[str, Any]:
+def usual_counts(config: ExperimentConfig, data: dict[str, Any]) -> dict[str, Any]:
     """None for numbers of users that are written out and equal to what None stands for."""
     if not isinstance(data.get("users_to_draw"), int):
         return {}

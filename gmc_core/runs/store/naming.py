@@ -195,7 +195,7 @@ def distinct_names(runs: Sequence[Named]) -> dict[str, str]:
     submission, and where that is the same too, the id.
     """
     names = {run.id: run_name(run) for run in runs}
-    for tell in (_other_settings, _data_hash, _submitted, _identity):
+    for tell in (differing_words, _data_hash, _submitted, _identity):
         counts = Counter(names.values())
         equal = [run for run in runs if counts[names[run.id]] > 1]
         groups: dict[str, list[Named]] = {}
@@ -209,32 +209,24 @@ def distinct_names(runs: Sequence[Named]) -> dict[str, str]:
     return names
 
 
-def _other_settings(runs: Sequence[Named]) -> list[str]:
-    """Of runs with equal names: their settings that differ, such as two labels' seeds."""
-    every = []
-    for run in runs:
-        if run.comparison is not None:
-            methods = ", ".join(run.comparison.methods)
-            every.append({"methods": methods, "seeds": ", ".join(seed_words(run))})
-            continue
-        settings = setting_words(run.config, run.data)
-        every.append(
-            {
-                "model": model_words(run.config.fit),
-                "protocol": _protocol(run.config),
-                "settings": ", ".join(settings),
-                "L": f"L = {run.iterations}",
-                "seeds": ", ".join(seed_words(run)),
-                "objective": "with objective" if run.config.fit.objective else "",
-            }
-        )
-    differing = [
-        name
-        for name in dict.fromkeys(key for values in every for key in values)
-        if len({values.get(name, "") for values in every}) > 1
-    ]
+def differing_words(runs: Sequence[Named]) -> list[str]:
+    """Of each run the settings in which it differs from the others; "" where in none."""
+    every = [_all_words(run) for run in runs]
+    shared = set.intersection(*map(set, every)) if every else set()
+    return [", ".join(word for word in words if word not in shared) for words in every]
+
+
+def _all_words(run: Named) -> list[str]:
+    """Every setting of a run in words; of a comparison its methods."""
+    if run.comparison is not None:
+        return [*run.comparison.methods, *seed_words(run), _protocol(run.config)]
     return [
-        ", ".join(word for name in differing if (word := values.get(name, ""))) for values in every
+        model_words(run.config.fit),
+        _protocol(run.config),
+        *setting_words(run.config, run.data),
+        f"L = {run.iterations}",
+        *seed_words(run),
+        *(["with objective"] if run.config.fit.objective else []),
     ]
 
 

@@ -1,0 +1,328 @@
+"""What a finished fit shows, and what to try next: rules over its records and baselines.
+
+    found = findings(evidence)       # at most three sentences, the most important first
+    steps = next_steps(evidence)     # other settings for the same split, a sweep
+
+A rule looks at means over the repetitions. Its threshold is written beside it, and it keeps
+silent where the held-out ratings do not settle what it would say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from gmc_core.base.errors import GmcError
+from gmc_core.data.ratings import RatingScale
+from gmc_core.fitting.records import IterationRecord
+from gmc_core.gaussian.models import settings_for
+from gmc_core.gaussian.settings import MAX_ITERATIONS, FitSettings, variance_unit
+from gmc_core.runs.store.run import Run
+
+BIAS = "user and item bias"
+# A rise or fall of NMAE counts from this share of its value on. On the embedded sample one
+# more iteration near the lowest point moves it by .1 to .3 per cent.
+NOTABLE = 0.003
+# Σ counts as still moving while an iteration changes it by more, relative to its norm.
+MOVING = 0.05
+# Ratings of no more distinct values than this are ordered grades; of more, nearly continuous.
+MOST_GRADES = 12
+SWEEP_EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)  # in squared stars
+
+Kind = Literal[
+    "beats", "loses", "undecided", "rising", "falling", "moving", "few_users", "no_hold_out"
+]
+StepKind = Literal["epsilon", "stop", "more", "ordinal", "sweep"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that the records show.
+
+    kind : which rule speaks. sentence : for a person, plain text. good : whether it speaks for
+    the fit (True), against it (False), or neither (None).
+    """
+
+    kind: Kind
+    sentence: str
+    good: bool | None = None
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """Something worth trying on the same split.
+
+    kind : which rule proposes it. label : of a button. reason : one sentence.
+    fit : the settings to fit; None for a sweep. epsilons : of a sweep.
+    """
+
+    kind: StepKind
+    label: str
+    reason: str
+    fit: FitSettings | None = None
+    epsilons: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the rules look at.
+
+    fit : the settings, those that depend on the scale filled in. scale : of the ratings.
+    nmae : mean over the repetitions after iteration 1, 2, …; empty without hold-out.
+    nmae_se : standard error of the last. n : held-out ratings of all repetitions.
+    likelihood_rose : whether the likelihood of the training ratings rose from ``best`` to the end.
+    covariance_change : ‖Σ_t - Σ_{t-1}‖ / ‖Σ_{t-1}‖ of the last iteration, mean over the
+        repetitions; None after fewer than two iterations.
+    baselines : NMAE by name. users, items : of the filtered table, 0 if unknown.
+    """
+
+    fit: FitSettings
+    scale: RatingScale
+    nmae: tuple[float, ...]
+    nmae_se: float | None
+    n: int
+    likelihood_rose: bool
+    covariance_change: float | None
+    baselines: Mapping[str, float]
+    users: int
+    items: int
+
+    @classmethod
+    def of(
+        cls, run: Run, curves: Sequence[Sequence[IterationRecord]], baselines: Mapping[str, float]
+    ) -> Evidence | None:
+        """That of a finished run; None where its data or records are not known."""
+        data, summary = run.data or {}, run.summary or {}
+        whole = [curve for curve in curves if curve]
+        if run.state != "finished" or not data.get("scale") or not whole:
+            return None
+        scale = RatingScale(*data["scale"])
+        try:
+            fit = run.config.fit.resolved(scale, data.get("items"))
+        except GmcError:  # an imported run may describe its data in any way
+            return None
+        length = min(len(curve) for curve in whole)
+        rows = [
+            [record.nmae for record in curve[:length] if record.nmae is not None] for curve in whole
+        ]
+        held_out = all(len(row) == length for row in rows)
+        last = [curve[-1].covariance_change for curve in whole]
+        changes = [value for value in last if value is not None]
+        nmae = tuple(np.mean(rows, axis=0).tolist()) if held_out else ()
+        best = int(np.argmin(nmae)) if nmae else 0
+        return cls(
+            fit=fit,
+            scale=scale,
+            nmae=nmae,
+            nmae_se=summary.get("nmae_se"),
+            n=int(summary.get("n") or 0),
+            likelihood_rose=all(
+                curve[-1].log_likelihood > curve[best].log_likelihood for curve in whole
+            ),
+            covariance_change=float(np.mean(changes)) if changes else None,
+            baselines=baselines,
+            users=int(data.get("users") or 0),
+            items=int(data.get("items") or 0),
+        )
+
+    @property
+    def best(self) -> int:
+        """The iteration with the lowest NMAE, counted from 1; 0 without hold-out."""
+        return int(np.argmin(self.nmae)) + 1 if self.nmae else 0
+
+    @property
+    def rising(self) -> bool:
+        """Whether NMAE has risen notably since its lowest point."""
+        return bool(self.nmae) and self.nmae[-1] > min(self.nmae) * (1 + NOTABLE)
+
+    @property
+    def falling(self) -> bool:
+        """Whether the last iteration still lowered NMAE notably."""
+        return len(self.nmae) > 1 and self.nmae[-1] < self.nmae[-2] * (1 - NOTABLE)
+
+    @property
+    def gain(self) -> float | None:
+        """NMAE of the bias baseline less the fit's; None if either is not known."""
+        bias = self.baselines.get(BIAS)
+        return None if bias is None or not self.nmae else bias - self.nmae[-1]
+
+
+def findings(seen: Evidence) -> tuple[Finding, ...]:
+    """At most three findings, the most important first."""
+    found = [
+        finding
+        for rule in (_no_hold_out, _against_bias, _rising, _falling, _few_users, _moving)
+        if (finding := rule(seen)) is not None
+    ]
+    return tuple(found[:3])
+
+
+def _no_hold_out(seen: Evidence) -> Finding | None:
+    if seen.nmae:
+        return None
+    return Finding("no_hold_out", "Nothing was held out, so no error can be measured.")
+
+
+def _against_bias(seen: Evidence) -> Finding | None:
+    gain = seen.gain
+    if gain is None:
+        return None
+    if seen.nmae_se is not None and np.isfinite(seen.nmae_se) and abs(gain) < seen.nmae_se:
+        return Finding(
+            "undecided",
+            "It errs about as much as the user and item bias: the two are less than one standard "
+            "error apart, so these ratings do not settle which is better.",
+        )
+    if gain > 0:
+        return Finding(
+            "beats",
+            "It predicts better than the averages of users and items: what ratings say about each "
+            "other, Σ, is worth something here.",
+            good=True,
+        )
+    return Finding(
+        "loses",
+        "The user and item bias, two averages that know nothing of tastes, predicts these ratings "
+        "better.",
+        good=False,
+    )
+
+
+def _rising(seen: Evidence) -> Finding | None:
+    if not seen.rising:
+        return None
+    meanwhile = (
+        ", while the training ratings became ever more likely: over-fitting. Σ takes chance "
+        "agreements of few ratings for taste."
+        if seen.likelihood_rose
+        else "."
+    )
+    return Finding(
+        "rising",
+        f"The error was lowest at iteration {seen.best} ({min(seen.nmae):.4f}) and has risen "
+        f"since{meanwhile}",
+        good=False,
+    )
+
+
+def _falling(seen: Evidence) -> Finding | None:
+    if not seen.falling or seen.rising:
+        return None
+    return Finding(
+        "falling",
+        f"The error was still falling at the last iteration, by {_last_fall(seen):.1f} %: more "
+        "iterations may lower it further.",
+    )
+
+
+def _few_users(seen: Evidence) -> Finding | None:
+    if not 0 < seen.users < seen.items or seen.fit.signals != "rows":
+        return None
+    return Finding(
+        "few_users",
+        f"There are fewer users ({seen.users:,}) than titles ({seen.items:,}), so they "
+        "cannot determine Σ alone: ε, or a prior, decides what they leave open.",
+    )
+
+
+def _moving(seen: Evidence) -> Finding | None:
+    change = seen.covariance_change
+    if change is None or change < MOVING or seen.falling:
+        return None
+    return Finding(
+        "moving",
+        f"Σ was still moving: the last iteration changed it by {100 * change:.0f} %.",
+    )
+
+
+def _last_fall(seen: Evidence) -> float:
+    """By how many per cent the last iteration lowered NMAE."""
+    return 100 * (1 - seen.nmae[-1] / seen.nmae[-2])
+
+
+def next_steps(seen: Evidence) -> tuple[NextStep, ...]:
+    """What to try on the same split, the most promising first."""
+    if not seen.nmae:
+        return ()
+    steps = [
+        step
+        for rule in (_ordered_ratings, _larger_epsilon, _stop_early, _go_on, _sweep)
+        if (step := rule(seen)) is not None
+    ]
+    return tuple(steps)
+
+
+def _ordered_ratings(seen: Evidence) -> NextStep | None:
+    """Where ratings are few grades and the model takes them for numbers."""
+    grades = seen.scale.levels
+    if seen.fit.model == "ordinal" or grades is None or not 2 <= len(grades) <= MOST_GRADES:
+        return None
+    named = settings_for("ordinal")
+    fit = replace(named, signals=seen.fit.signals, block=seen.fit.block, dtype="float32")
+    return NextStep(
+        "ordinal",
+        "Try ordered ratings",
+        "Exact EM on ordered ratings: the M-step keeps how uncertain each estimate is, a prior "
+        "holds Σ, and a rating is a grade, not a number.",
+        fit,
+    )
+
+
+def _larger_epsilon(seen: Evidence) -> NextStep | None:
+    """Where MAP-EM over-fits or loses, and ε is small."""
+    if seen.fit.model != "paper" or seen.fit.epsilon is None:
+        return None
+    losing = seen.gain is not None and seen.gain < 0
+    unit = variance_unit(seen.scale)
+    wanted = float(f"{1.0 * unit:.3g}")
+    if not (seen.rising or losing) or not 0 < seen.fit.epsilon < 0.9 * wanted:
+        return None
+    return NextStep(
+        "epsilon",
+        f"Try ε = {wanted:g}",
+        f"A larger ε than {seen.fit.epsilon:.3g} trusts agreements of few ratings less.",
+        replace(seen.fit, epsilon=wanted),
+    )
+
+
+def _stop_early(seen: Evidence) -> NextStep | None:
+    if not seen.rising or seen.best < 1:
+        return None
+    return NextStep(
+        "stop",
+        f"Stop at iteration {seen.best}",
+        "The same settings, ended where the error was lowest. That was found out on the "
+        "held-out ratings themselves, so the figure flatters.",
+        replace(seen.fit, iterations=seen.best),
+    )
+
+
+def _go_on(seen: Evidence) -> NextStep | None:
+    if not seen.falling or seen.rising:
+        return None
+    more = min(2 * seen.fit.iterations, MAX_ITERATIONS)
+    if more == seen.fit.iterations:
+        return None
+    return NextStep(
+        "more",
+        f"Go on to iteration {more}",
+        "The same settings with twice as many iterations.",
+        replace(seen.fit, iterations=more),
+    )
+
+
+def _sweep(seen: Evidence) -> NextStep | None:
+    """Over ε, where the model has one that decides something."""
+    if seen.fit.model not in ("paper", "mixture"):
+        return None
+    unit = variance_unit(seen.scale)
+    epsilons = tuple(float(f"{value * unit:.3g}") for value in SWEEP_EPSILONS)
+    return NextStep(
+        "sweep",
+        "Sweep ε",
+        f"A fit for each of {len(epsilons)} values of ε, from {epsilons[0]:g} to {epsilons[-1]:g}.",
+        epsilons=epsilons,
+    )

@@ -1,0 +1,104 @@
+"""What a finished run shows, in two or three sentences, and what to try next, as buttons.
+
+The rules are :mod:`gmc_core.runs.findings`; a click queues the proposed fit on the same split
+and draws its curve beside this one's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import streamlit as st
+
+from gmc_core.fitting.fit import IterationRecord
+from gmc_core.runs.findings import Evidence, NextStep, findings, next_steps
+from gmc_core.runs.store import Run
+from gmc_core.runs.sweeps import SweepConfig
+from gmc_dashboard.fit import overlay
+from gmc_dashboard.shared import context, found_run
+from gmc_dashboard.shared.components import guard
+from gmc_dashboard.shared.run_actions import start_worker
+
+ICONS = {
+    "ordinal": ":material/format_list_numbered:",
+    "epsilon": ":material/trending_up:",
+    "stop": ":material/flag:",
+    "more": ":material/fast_forward:",
+    "sweep": ":material/tune:",
+}
+SHOWN = 4
+
+
+def evidence(
+    run: Run, curves: Sequence[Sequence[IterationRecord]], lines: Mapping[str, float]
+) -> Evidence | None:
+    """What the rules look at; None before the end and for runs of other programs."""
+    return Evidence.of(run, curves, lines)
+
+
+def is_good(seen: Evidence | None) -> bool:
+    """Whether the run beats the baselines, beyond what chance would give."""
+    return seen is not None and any(finding.kind == "beats" for finding in findings(seen))
+
+
+def sentences(seen: Evidence | None) -> str:
+    """What the run shows, as one paragraph; "" where nothing is known."""
+    return "" if seen is None else " ".join(finding.sentence for finding in findings(seen))
+
+
+def show(run: Run, seen: Evidence) -> None:
+    """A button for each next step; nothing where there is none."""
+    proposed = next_steps(seen)[:SHOWN]
+    if not proposed:
+        return
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown("**Try next**", width="content")
+        for index, step in enumerate(proposed):
+            _button(run, step, first=index == 0)
+
+
+def what_to_look_for(run: Run) -> str:
+    """A sentence or two for the time in which a run is computed."""
+    if run.config.protocol == "none":
+        return "Nothing is held out; the likelihood of the ratings should rise."
+    return (
+        "NMAE on the held-out ratings should fall with the iterations. Dashed lines are what "
+        "averages reach, without knowing who likes what; a curve that turns up again has begun to "
+        "learn chance."
+    )
+
+
+def _button(run: Run, step: NextStep, *, first: bool) -> None:
+    clicked = st.button(
+        step.label,
+        key=f"try_{step.kind}",
+        icon=ICONS[step.kind],
+        help=step.reason,
+        type="primary" if first else "secondary",
+        on_click=None if step.fit is None else _try,
+        args=() if step.fit is None else (run, step),
+    )
+    if clicked and step.fit is None:
+        with guard():
+            identity = sweep_of(run, step)
+        st.switch_page("pages/sensitivity.py", query_params={"sweep": identity})
+
+
+@guard()
+def _try(run: Run, step: NextStep) -> None:
+    """Queue the proposed fit on the same split, or find it, and draw it beside this one."""
+    assert step.fit is not None
+    config = replace(run.config, fit=step.fit)
+    other, _ = context.store().submit_or_find(config)
+    start_worker()
+    overlay.add(run, other.id)
+
+
+def sweep_of(run: Run, step: NextStep) -> str:
+    """Queue the proposed sweep on the run's splits, or find it; its id."""
+    sweep = SweepConfig(
+        run.config, epsilons=step.epsilons, iterations=(run.iterations,), seeds=run.seeds
+    )
+    found_run.start_sweep(sweep)
+    return str(st.query_params["sweep"])

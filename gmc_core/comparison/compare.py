@@ -223,7 +223,8 @@ def rmse_difference(squares_a: npt.ArrayLike, squares_b: npt.ArrayLike) -> Paire
 class Step:
     """One method on one split, as told to whoever watches.
 
-    index : from 0. split_index : from 0. outcome : None before the work, and if it failed.
+    index : from 0. split_index : from 0. split_key : of :class:`Truth`.
+    outcome : None before the work, and if it failed.
     reused : whether the predictions were there already. failure : "" or the reason.
     """
 
@@ -231,6 +232,7 @@ class Step:
     method: Method
     split: Split
     split_index: int
+    split_key: str
     outcome: Outcome | None = None
     reused: bool = False
     failure: str = ""
@@ -248,7 +250,7 @@ def compare(
     splits: Iterable[Split],
     *,
     reference: str | None = None,
-    folder: Path | None = None,
+    folder: Path | ResultFiles | None = None,
     team: Team | None = None,
     on_begin: Callable[[Step], object] | None = None,
     on_end: Callable[[Step, Comparison], object] | None = None,
@@ -284,7 +286,7 @@ def compare(
         raise DataError("There are no methods to compare. Name at least one.")
     if len(labels) < len(methods):
         raise ConfigError("Two methods of a comparison have one name. Give each its own.")
-    files = None if folder is None else ResultFiles(folder)
+    files = ResultFiles(folder) if isinstance(folder, Path) else folder
     result: Comparison | None = None
     index = 0
     for split_index, split in enumerate(splits):
@@ -297,7 +299,7 @@ def compare(
         if files is not None:
             files.keep_truth(truth)
         for method in methods:
-            step = Step(index, method, split, split_index)
+            step = Step(index, method, split, split_index, truth.key)
             index += 1
             if on_begin is not None:
                 on_begin(step)

@@ -6,15 +6,14 @@ import streamlit as st
 
 from gmc_core.comparison.comparators import available, method_named
 from gmc_core.comparison.comparators.peers import ENVIRONMENT, PeerError, installed_peers
-from gmc_core.comparison.comparison_files import method_key
+from gmc_core.comparison.plan import ComparisonPlan
 from gmc_core.data.ratings import Ratings
-from gmc_core.runs.store import comparisons
-from gmc_core.runs.store.comparison_again import computed
+from gmc_core.runs.comparisons import all_comparisons
+from gmc_core.runs.store.naming import distinct_names
 from gmc_dashboard.fit.run_view import STATES
-from gmc_dashboard.shared import context, found_run, sources
+from gmc_dashboard.shared import context, found_run
 from gmc_dashboard.shared.chosen_data import held_out_or_way_on
 from gmc_dashboard.shared.components import escape, links_to_this_page
-from gmc_dashboard.shared.units import PROTOCOLS
 
 SUGGESTED = ("paper", "exact", "mf", "knn", "bias")
 MOST_SPLITS = 20
@@ -96,47 +95,26 @@ def _peers() -> dict[str, str]:
 def begin(
     methods: list[str], reference: str, seeds: list[int], peers: dict[str, str], ratings: Ratings
 ) -> None:
-    """Start the comparison in the background and show it."""
-    config = context.current_config()
-    folder = comparisons.folder_for(config)
-    if folder.status().active:
-        st.toast("These data are being compared already; here it is.")
-    else:
-        made = [method_named(name, ratings.scale, peers) for name in methods]
-        pythons = list(dict.fromkeys(peers[name] for name in methods if name in peers))
-        plan = comparisons.Plan(
-            title=f"{sources.title(context.current().data)}, {ratings.n_items:,} items, "
-            f"{PROTOCOLS[config.protocol]}",
-            command=comparisons.command_for(config, folder, seeds, methods, reference, pythons),
-            protocol=config.protocol,
-            seeds=tuple(seeds),
-            methods=tuple((m.name, m.label, method_key(m)) for m in made),
-            reference=reference,
-        )
-        there = computed(folder, plan, ratings.sha256)
-        if not there:
-            comparisons.start(folder, plan)
-        found_run.remember(folder.id, not there)
-    st.query_params["comparison"] = folder.id
+    """Queue the comparison, or find the same one, and show it."""
+    made = [method_named(name, ratings.scale, peers) for name in methods]
+    plan = ComparisonPlan.of(made, seeds, reference, peers)
+    found_run.start_comparison(context.current_config(), plan)
     st.rerun()
 
 
 def earlier() -> None:
     """Links to the comparisons on this machine."""
-    folders = comparisons.comparisons()[:10]
-    if not folders:
+    runs = all_comparisons(context.store())[:10]
+    if not runs:
         return
+    names = distinct_names(runs)
     with links_to_this_page("Earlier comparisons"):
-        for folder in folders:
-            plan, status = folder.plan(), folder.status()
-            if plan is None:
-                continue
-            state = STATES["queued" if status.state == "starting" else status.state][0]
+        for run in runs:
+            assert run.comparison is not None
+            fits = f"{run.iteration} of {run.comparison.total} fits"
             st.page_link(
                 "pages/compare.py",
-                label=escape(
-                    f"{plan.title}: {len(plan.methods)} methods, {len(plan.seeds)} splits ({state})"
-                ),
+                label=escape(f"{names[run.id]} ({STATES[run.state][0]}, {fits})"),
                 icon=":material/balance:",
-                query_params={"comparison": folder.id},
+                query_params={"comparison": run.id},
             )

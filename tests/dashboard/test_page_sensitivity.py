@@ -141,7 +141,7 @@ def test_ended_early_resumes(store, state):
 
 def test_wrong_links(store):
     at = opened("sensitivity", sweep=stored(store).id)
-    assert "a single run" in texts(at)
+    assert "leads to a fit" in texts(at)
     at = opened("sensitivity", sweep="nonesuch")
     assert "no run" in at.error[0].value
     assert at.button(key="new_sweep")

@@ -125,7 +125,7 @@ class _Sooner:
             with suppress(StoreError):
                 self._queued = bool(
                     self._store.rows(
-                        "SELECT 1 FROM runs WHERE (state = 'queued' AND kind = 'run') "
+                        "SELECT 1 FROM runs WHERE (state = 'queued' AND kind != 'sweep') "
                         "OR (id = ? AND state = 'running') LIMIT 1",
                         self._id,
                     )

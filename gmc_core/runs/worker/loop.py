@@ -14,8 +14,10 @@ from typing import Any
 from gmc_core.model.pictures import warm_up
 from gmc_core.runs.store import Store, StoreError
 from gmc_core.runs.store.queue import Lost, register, retire, take
+from gmc_core.runs.worker.attempt import Attempt, Cache
 from gmc_core.runs.worker.calibrating import calibrate_one
-from gmc_core.runs.worker.compute import CHECKPOINT_SECONDS, Cache, Computation
+from gmc_core.runs.worker.comparing import ComparisonAttempt
+from gmc_core.runs.worker.compute import CHECKPOINT_SECONDS, Computation
 from gmc_core.runs.worker.heart import Heart
 
 log = logging.getLogger(__name__)
@@ -78,8 +80,13 @@ def work(
             if claim is not None:
                 log.info("Run %s: %s", claim.run.id, claim.run.title)
                 heart.watch(claim.run.id)
+                attempt: Attempt
+                if claim.run.comparison is not None:
+                    attempt = ComparisonAttempt(claim, heart, cache)
+                else:
+                    attempt = Computation(claim, heart, cache, checkpoint_seconds)
                 with suppress(Lost):
-                    Computation(claim, heart, cache, checkpoint_seconds).run()
+                    attempt.run()
                 heart.watch(None)
                 taken += 1
                 last_work = time.monotonic()

@@ -166,7 +166,7 @@ def estimate_seconds(
     sizes: Sizes,
     dimension: int,
     *,
-    shown_sizes: Sizes | None = None,
+    query_sizes: Sizes | None = None,
     repetitions: int = 1,
     groups: int = 0,
 ) -> Estimate:
@@ -176,7 +176,7 @@ def estimate_seconds(
     ----------
     settings : complete, see :meth:`FitSettings.resolved`.
     sizes : (M,) the N_i of the training signals. dimension : N.
-    shown_sizes : of the novel users under strong generalization, None otherwise.
+    query_sizes : of the novel users under strong generalization, None otherwise.
     groups : of users, by their attributes.
     """
     ratings = float(sizes.sum())
@@ -184,9 +184,9 @@ def estimate_seconds(
     rate = core_rate(settings.dtype) * ThreadPool().size ** _TOGETHER
     work = _Work(settings, sizes, dimension, rate)
     evaluating = 0.0
-    if shown_sizes is not None:
-        shown = _Work(settings, shown_sizes, dimension, work.rate)
-        evaluating = shown.fold_in()
+    if query_sizes is not None:
+        query = _Work(settings, query_sizes, dimension, work.rate)
+        evaluating = query.fold_in()
     warm = settings.warm or 1
     iterations = []
     for t in range(1, settings.iterations + 1):
@@ -208,12 +208,12 @@ def estimate_seconds(
 
 def estimate_of_fit(fit: Fit, repetitions: int = 1) -> Estimate:
     """The estimate of a fit that is about to begin."""
-    novel = fit.shown_signals is not fit.signals
+    novel = fit.query_signals is not fit.signals
     return estimate_seconds(
         fit.settings,
         fit.signals.sizes,
         fit.signals.dimension,
-        shown_sizes=fit.shown_signals.sizes if novel else None,
+        query_sizes=fit.query_signals.sizes if novel else None,
         repetitions=repetitions,
         groups=len(fit.groups),
     )

@@ -59,12 +59,12 @@ class Spread:
 
 def spread(fit: Fit) -> Spread:
     """Of the held-out pairs of a fit; one factorization for each of their users."""
-    signals, pairs = fit.shown_signals, fit.pairs
+    signals, pairs = fit.query_signals, fit.pairs
     if isinstance(fit.state, MixtureState):
         found = fit.memberships(fit.state)
         return _spread_of_mixture(signals, pairs, found, fit.state.mixture, fit.noise, fit.team)
     weights = fit.state.weights
-    if fit.split.shown is not None:
+    if fit.split.query is not None:
         weights = fold_in(signals, fit.state.gaussian, fit.noise, fit.team, fit.ordinal)
     centre = predict_pairs(signals, weights, fit.state.gaussian, *pairs, fit.team)
     variance = pair_variances(signals, fit.state.gaussian, fit.noise, *pairs)

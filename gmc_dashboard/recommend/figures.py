@@ -282,7 +282,7 @@ def contributions_figure(
 def describe_contributions(
     model: GaussianModel, posterior: Posterior, item: int, top: int = 10
 ) -> str:
-    """Text twin of :func:`contributions_figure`."""
+    """Text alternative of :func:`contributions_figure`."""
     shares, count, rest = split_contributions(model, posterior, item, top)
     mean, centre = float(model.gaussian.mean[item]), float(posterior.mean[item])
     known = known_share(model, posterior, item)

@@ -246,10 +246,10 @@ def test_running_shows_progress_and_cancels(store):
     run = stored(store, "running", small(repetitions=2), done=3)
     at = ready(opened("fit", run=run.id))
     assert not at.exception
-    twins = charts(at)
-    assert "at iteration 3" in twins[0]
-    assert "item mean" in twins[0]
-    assert len(twins) == 5
+    words = charts(at)
+    assert "at iteration 3" in words[0]
+    assert "item mean" in words[0]
+    assert len(words) == 5
     at.button(key="cancel_run").click().run()
     assert store.run(run.id).cancelling
     assert at.button(key="cancel_run").disabled

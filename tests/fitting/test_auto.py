@@ -106,7 +106,7 @@ def test_variances_are_those_of_the_posterior():
     fit = Fit(split, FitSettings(model="exact", iterations=5, noise=0.4))
     list(fit.records())
     model = fit.model()
-    found = pair_variances(fit.shown_signals, fit.state.gaussian, fit.noise, *fit.pairs)
+    found = pair_variances(fit.query_signals, fit.state.gaussian, fit.noise, *fit.pairs)
     for k in range(5):
         user, item = int(split.test_users[k]), int(split.test_items[k])
         posterior = model.posterior(*split.train.of_user(user))

@@ -59,7 +59,7 @@ def test_the_estimate_follows_rate_precision_and_protocol(monkeypatch):
     monkeypatch.setattr(estimates, "core_rate", lambda dtype: 5e10)
     fast = estimate_seconds(exact(), SIZES, 3000)
     assert fast.repetition < slow.repetition < 2 * fast.repetition
-    strong = estimate_seconds(exact(), SIZES, 3000, shown_sizes=SIZES)
+    strong = estimate_seconds(exact(), SIZES, 3000, query_sizes=SIZES)
     assert strong.repetition > fast.repetition  # novel users are folded in each time
     three = estimate_seconds(exact(), SIZES, 3000, repetitions=3)
     assert three.computing - fast.computing == pytest.approx(2 * fast.repetition)

@@ -60,8 +60,8 @@ def test_strong_predictions_fold_in_the_novel_users(ratings):
     running = fit(split, FitSettings(iterations=3))
     model = running.model()
     for k in range(split.n_test):
-        shown = split.shown.of_user(split.test_users[k])
-        posterior = model.posterior(*shown)
+        known = split.query.of_user(split.test_users[k])
+        posterior = model.posterior(*known)
         assert running.predictions[k] == pytest.approx(posterior.mean[split.test_items[k]])
 
 

@@ -317,7 +317,7 @@ def test_held_out_users_are_folded_in(ratings):
     assert len(running.predictions)
     held = spread(running)
     for k, (user, item) in enumerate(zip(split.test_users, split.test_items, strict=True)):
-        posterior = model.posterior(*split.shown.of_user(user))
+        posterior = model.posterior(*split.query.of_user(user))
         assert posterior.mean[item] == pytest.approx(running.predictions[k], abs=1e-9)
         assert posterior.mean[item] == pytest.approx(held.centre[k], abs=1e-9)
         assert posterior.rating_sd[item] == pytest.approx(held.sd[k], abs=1e-7)

@@ -201,7 +201,7 @@ def test_new_users_are_folded_in_like_known_ones():
     split = strong_split(skewed_table(), 0)
     fit, _ = fitted(split)
     user = int(split.test_users[0])
-    observed, values = split.shown.of_user(user)
+    observed, values = split.query.of_user(user)
     posterior = fit.model().posterior(observed, values)
     shown = fit.model().answers_of(posterior, split.test_items[:1])
     np.testing.assert_allclose(shown.prediction, fit.predictions[:1], atol=1e-9)

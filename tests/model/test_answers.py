@@ -90,7 +90,7 @@ def fitted(request, tmp_path):
 def held_out(done, model):
     """(user, their ratings, posterior, items, the fit's predictions) of some test users."""
     split = done.split
-    people = split.train if split.shown is None else split.shown
+    people = split.train if split.query is None else split.query
     for user in np.unique(split.test_users)[:ASKED].tolist():
         observed, values = people.of_user(user)
         posterior = model.posterior(observed, values, model.covariates_of(people, user))
@@ -101,7 +101,7 @@ def held_out(done, model):
 def named(done, model):
     """(user, items, expected) of users that the model knows: with a strong split they have no
     held-out ratings, and what is expected is what their ratings say."""
-    if done.split.shown is None:
+    if done.split.query is None:
         for user, _, _, items, values in held_out(done, model):
             yield user, items, values
         return
@@ -190,14 +190,14 @@ def test_the_model_that_is_saved_is_the_one_that_was_evaluated(protocol, dtype, 
     done = fit(split, replace(settings_for("ordinal"), dtype=dtype))
     model = load_model(save_model(done.model(), tmp_path / "model.npz"))
     found = np.full(split.n_test, np.nan)
-    if split.shown is None:
+    if split.query is None:
         users, items = split.train.users.ids, split.train.items.ids
         found[:] = model.predict(users[split.test_users], items[split.test_items]).values
     else:
         for user in np.unique(split.test_users):
             at = split.test_users == user
-            known = model.covariates_of(split.shown, user)
-            posterior = model.posterior(*split.shown.of_user(user), known)
+            known = model.covariates_of(split.query, user)
+            posterior = model.posterior(*split.query.of_user(user), known)
             found[at] = model.answers_of(posterior, split.test_items[at]).prediction
     again = score(found, split.test_values, split.train.scale)
     assert again.nmae == pytest.approx(done.scores().nmae, abs=1e-4)

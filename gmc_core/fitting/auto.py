@@ -262,9 +262,9 @@ def _neighbours(settings: FitSettings, train: Ratings) -> Iterator[tuple[str, Fi
             yield f"{name.replace('_', ' ')} {value:g}", replace(settings, **{name: value})
     if settings.is_exact and any(train.item_info.genres):
         assert settings.prior_target is not None
-        offset, genres, raters, own = settings.prior_target
+        offset, genres, implicit, own = settings.prior_target
         other = 0.0 if genres else _GENRES * variance_unit(train.scale)
-        target = (offset, other, raters, own)
+        target = (offset, other, implicit, own)
         yield f"genre variance {other:g}", replace(settings, prior_target=target)
 
 

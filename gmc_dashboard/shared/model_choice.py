@@ -30,7 +30,7 @@ _EXACT = (
     rf"\Sigma=\frac1{{M+\nu}}\Bigl(\sum_i\bigl[{_SQUARE}+C_i\bigr]+\nu T\Bigr)\end{{gathered}}",
     "Mean and covariance of the current estimates of all M signals, with the covariance Cᵢ that "
     "these lack. The prior, ν more signals of covariance T, takes the place of ε: T holds what "
-    "all items share, what items with the same raters share, and each item's own.",
+    "all items share, what items rated by the same people share, and each item's own.",
 )
 M_STEPS: dict[str, tuple[str, str]] = {
     "paper": (

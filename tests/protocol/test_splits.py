@@ -211,12 +211,12 @@ def test_scaling_down_is_said_with_numbers():
     ],
 )
 def test_impossible_counts_are_refused(split, arguments):
-    with pytest.raises(ConfigError, match="n_users|n_train|n_test"):
+    with pytest.raises(ConfigError, match="--weak-users|--strong-users"):
         split(made(), 0, **arguments)
 
 
 def test_too_many_users_names_what_there_is():
-    with pytest.raises(ConfigError, match=r"n_users = 5,000 .* the 38 that have two ratings"):
+    with pytest.raises(ConfigError, match=r"5,000 training users .* the 38 users that have two"):
         weak_split(made(), 0, 5_000)
 
 

@@ -24,7 +24,7 @@ $(VENV)/ready-dev: $(VENV)/ready requirements-dev.txt
 app: $(VENV)/ready
 	$(BIN)/gmc app
 
-# The main job without a dashboard: fit the embedded sample by the paper's recipe.
+# The main job without a dashboard: fit the embedded sample by the paper's MAP-EM.
 fit: $(VENV)/ready
 	$(BIN)/gmc fit --data sample --protocol weak
 

@@ -15,7 +15,7 @@ from made_records import record
 from making import random_table, ratings_of
 from streamlit.testing.v1 import AppTest
 
-from gmc_core.comparison.comparators import BASELINES, ItemProximity
+from gmc_core.comparison.comparators import BASELINES, ItemKnn
 from gmc_core.comparison.comparators.method import Method
 from gmc_core.comparison.compare import compare
 from gmc_core.comparison.comparison_files import method_key
@@ -126,7 +126,7 @@ def stored_sweep(store: Store, finished: int = 4, state: str = "finished") -> Ru
 
 
 FEW_RATINGS = ratings_of(*random_table(60, 20, 0.5, 2))
-METHODS: list[Method] = [BASELINES["bias"], ItemProximity(), BASELINES["item"]]
+METHODS: list[Method] = [BASELINES["bias"], ItemKnn(), BASELINES["item"]]
 
 
 def stored_comparison(
@@ -158,7 +158,7 @@ def stored_comparison(
     able = [method for method in methods if method.name not in told]
     splits = [weak_split(FEW_RATINGS, seed) for seed in range(done)]
     result = compare(able, splits, folder=claim.folder) if splits else None
-    for index, key in enumerate(result.truths if result else ()):
+    for index, key in enumerate(result.held_out if result else ()):
         for method in methods:
             cell = Cell(index, method.name, "failed", 0.0, key, method_key(method))
             if method in able:
@@ -207,5 +207,5 @@ def texts(at: AppTest) -> str:
 
 
 def charts(at: AppTest) -> list[str]:
-    """The text twins of the page's charts."""
+    """The text alternatives of the page's charts."""
     return [element.proto.alt for element in at.get("plotly_chart")]

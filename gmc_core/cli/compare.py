@@ -31,7 +31,7 @@ EXAMPLES = """\
   gmc compare --data ml-1m --seeds 0..4 --methods paper,knn,mf,bias --markdown table.md
   gmc compare --data sample --methods exact,paper,paper:epsilon=1 --reference paper
   gmc compare --data ml-1m --protocol strong --methods paper,myfm-mf \\
-      --peer-python peers/bin/python
+      --peer-python external/bin/python
 """
 DEFAULT_METHODS = ("paper", "mf", "knn", "bias", "item", "user", "global")
 MOST_SEEDS = 1000
@@ -117,17 +117,17 @@ def run(args: argparse.Namespace) -> int:
     """Run the comparison."""
     check_output(args.json, "--json")
     check_output(args.markdown, "--markdown")
-    from gmc_core.comparison.comparators.peers import installed_peers
+    from gmc_core.comparison.comparators.external import installed_baselines
 
-    peers = installed_peers(args.peer_python)
+    external = installed_baselines(args.peer_python)
     if args.list:
-        print(methods_table(peers))
+        print(methods_table(external))
         return 0
     config = config_from_arguments(args)
     if config.protocol == "none":
         raise ConfigError("--protocol none holds nothing out; compare with weak or strong.")
-    _check_names(args, peers)
-    comparison = _compared(args, config, peers)
+    _check_names(args, external)
+    comparison = _compared(args, config, external)
     if args.json is not None:
         write_json(args.json, comparison.as_dict())
     if args.markdown is not None:
@@ -141,7 +141,7 @@ def run(args: argparse.Namespace) -> int:
     return 2 if failed else 0
 
 
-def _check_names(args: argparse.Namespace, peers: dict[str, str]) -> None:
+def _check_names(args: argparse.Namespace, external: dict[str, str]) -> None:
     """Refuse unknown names before the ratings are read."""
     from gmc_core.comparison.comparators import method_named
     from gmc_core.data.ratings import RatingScale
@@ -149,7 +149,7 @@ def _check_names(args: argparse.Namespace, peers: dict[str, str]) -> None:
     if not args.methods:
         raise ConfigError("--methods names no method; --list shows them.")
     for name in args.methods:
-        method_named(name, RatingScale(1, 5), peers)
+        method_named(name, RatingScale(1, 5), external)
     if args.reference not in (None, *args.methods):
         raise ConfigError(
             f"--reference {args.reference} is not among the methods compared; add it to --methods."
@@ -157,7 +157,7 @@ def _check_names(args: argparse.Namespace, peers: dict[str, str]) -> None:
 
 
 def _compared(
-    args: argparse.Namespace, config: ExperimentConfig, peers: dict[str, str]
+    args: argparse.Namespace, config: ExperimentConfig, external: dict[str, str]
 ) -> Comparison:
     """The comparison, found or computed in this process, with progress on stderr."""
     from gmc_core.cli.data import DownloadBar
@@ -169,14 +169,14 @@ def _compared(
     prepared = prepare(config, progress=DownloadBar())
     tell_prepared(prepared)
     scale = prepared.ratings.scale
-    methods = [method_named(name, scale, peers) for name in args.methods]
+    methods = [method_named(name, scale, external) for name in args.methods]
     # An explicit pair is one split.
     numbers = (0,) if config.protocol == "pair" else args.seeds
     told = _Progress(len(methods) * len(numbers))
     if args.folder is not None:
         return _in_folder(args, config, prepared, methods, numbers, told)
     with open_store() as store:
-        return _as_run(args, store, config, prepared, methods, numbers, peers, told)
+        return _as_run(args, store, config, prepared, methods, numbers, external, told)
 
 
 def _as_run(
@@ -186,7 +186,7 @@ def _as_run(
     prepared: Prepared,
     methods: list[Method],
     numbers: tuple[int, ...],
-    peers: dict[str, str],
+    external: dict[str, str],
     told: _Progress,
 ) -> Comparison:
     """As a run of the store, which the pages show and may cancel."""
@@ -199,7 +199,7 @@ def _as_run(
     def begin(run: Run) -> None:
         note(f"{len(methods)} methods on {len(numbers)} splits, as run {run.id}")
 
-    plan = ComparisonPlan.of(methods, numbers, args.reference, peers)
+    plan = ComparisonPlan.of(methods, numbers, args.reference, external)
     run, computed = compute_here(
         store, config, plan, prepared,
         again=args.again, threads=args.threads, begin=begin, tell=told.end,
@@ -233,7 +233,7 @@ def _in_folder(
     from gmc_core.comparison.compare import compare
     from gmc_core.comparison.comparison_files import remove_results
     from gmc_core.fitting.experiment import make_split
-    from gmc_core.gaussian.linalg.threads import Team
+    from gmc_core.gaussian.linalg.threads import ThreadPool
 
     folder = Path(args.folder)
     if args.again:
@@ -245,7 +245,7 @@ def _in_folder(
             (make_split(config, prepared, seed) for seed in numbers),
             reference=args.reference,
             folder=folder,
-            team=Team(args.threads),
+            team=ThreadPool(args.threads),
             on_end=told.end,
         )
     except KeyboardInterrupt:

@@ -60,14 +60,14 @@ def legend(comparison: Comparison) -> str:
     )
 
 
-def methods_table(peers: dict[str, str]) -> str:
+def methods_table(external: dict[str, str]) -> str:
     """Names and labels of all methods, and which packages' are installed."""
-    from gmc_core.comparison.comparators import PEER_LABELS, available
+    from gmc_core.comparison.comparators import EXTERNAL_LABELS, available
 
     lines = [(name, label, "") for name, label in available().items()]
     lines += [
-        (name, label, peers.get(name, "not installed; --peer-python names a Python that has it"))
-        for name, label in PEER_LABELS.items()
+        (name, label, external.get(name, "not installed; --peer-python names a Python that has it"))
+        for name, label in EXTERNAL_LABELS.items()
     ]
     return table(("name", "method", ""), lines, left=3)
 

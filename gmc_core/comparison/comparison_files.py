@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gmc_core import former
 from gmc_core.base.errors import DataError
 from gmc_core.base.files import replacing
 from gmc_core.comparison.comparators.measure import Outcome
@@ -32,7 +33,7 @@ from gmc_core.protocol.splits import Split
 
 
 @dataclass(frozen=True, eq=False)
-class Truth:
+class HeldOutValues:
     """What a split holds out.
 
     key : text that stands for the whole split's content.
@@ -57,7 +58,7 @@ class Truth:
         }
 
 
-def truth_of(split: Split) -> Truth:
+def held_out_of(split: Split) -> HeldOutValues:
     """The held-out ratings of a split, and its key.
 
     Raises
@@ -71,8 +72,8 @@ def truth_of(split: Split) -> Truth:
             "generalization."
         )
     digest = hashlib.sha256(split.train.sha256.encode())
-    digest.update(b"" if split.shown is None else split.shown.sha256.encode())
-    for part in (split.train, split.shown):
+    digest.update(b"" if split.query is None else split.query.sha256.encode())
+    for part in (split.train, split.query):
         digest.update(b"" if part is None else part.side_sha256.encode())
     for array, kind in (
         (split.test_users, "<i8"),
@@ -81,7 +82,7 @@ def truth_of(split: Split) -> Truth:
     ):
         digest.update(array.astype(kind).tobytes())
     seed = "" if split.seed is None else f"-{split.seed}"
-    return Truth(
+    return HeldOutValues(
         f"{split.protocol}{seed}-{digest.hexdigest()[:12]}",
         split.protocol,
         split.seed,
@@ -112,32 +113,32 @@ class ResultFiles:
         self.folder = folder
         self.others = tuple(others)
 
-    def keep_truth(self, truth: Truth) -> None:
+    def keep_held_out(self, held: HeldOutValues) -> None:
         """Write the held-out ratings of a split, unless they are there."""
-        if self.truth(truth.key) is None:
-            seed = -1 if truth.seed is None else truth.seed
+        if self.held_out(held.key) is None:
+            seed = -1 if held.seed is None else held.seed
             self.write(
-                self.folder / _truth_name(truth.key),
+                self.folder / _held_out_name(held.key),
                 {
-                    "actual": truth.actual,
-                    "unseen": truth.unseen,
-                    "protocol": np.frombuffer(truth.protocol.encode(), np.uint8),
+                    "actual": held.actual,
+                    "unseen": held.unseen,
+                    "protocol": np.frombuffer(held.protocol.encode(), np.uint8),
                     "seed": np.asarray(seed, np.int64),
                 },
             )
 
-    def truth(self, key: str) -> Truth | None:
+    def held_out(self, key: str) -> HeldOutValues | None:
         """The held-out ratings of a split, None if they are not there."""
-        for path in (self.folder / _truth_name(key), self.folder / "splits" / f"{key}.npz"):
-            truth = _truth_in(path, key)
-            if truth is not None:
-                return truth
+        for path in (self.folder / _held_out_name(key), self.folder / "splits" / f"{key}.npz"):
+            held = _held_out_in(path, key)
+            if held is not None:
+                return held
         return None
 
-    def keep_outcome(self, method: Method, truth: Truth, outcome: Outcome) -> None:
+    def keep_outcome(self, method: Method, held: HeldOutValues, outcome: Outcome) -> None:
         """Write a method's predictions on a split with their cost."""
         self.write(
-            self.folder / _outcome_name(method_key(method), truth.key),
+            self.folder / _outcome_name(method_key(method), held.key),
             {
                 "predictions": outcome.predictions,
                 "seconds": np.asarray(outcome.seconds),
@@ -146,20 +147,20 @@ class ResultFiles:
             },
         )
 
-    def outcome(self, method: Method | str, truth: Truth) -> Outcome | None:
+    def outcome(self, method: Method | str, held: HeldOutValues) -> Outcome | None:
         """A method's result on a split, None if it is not there or does not fit.
 
         method : the method, or its :func:`method_key`.
         """
         key = method if isinstance(method, str) else method_key(method)
-        name = _outcome_name(key, truth.key)
+        name = _outcome_name(key, held.key)
         own = self.folder / name
-        for path in (own, self.folder / "results" / f"{key}--{truth.key}.npz"):
-            outcome = _outcome_in(path, truth)
+        for path in (own, self.folder / "results" / f"{key}--{held.key}.npz"):
+            outcome = _outcome_in(path, held)
             if outcome is not None:
                 return outcome
         for other in self.others:
-            outcome = _outcome_in(other / name, truth)
+            outcome = _outcome_in(other / name, held)
             if outcome is not None:
                 self.adopt(other / name, name)
                 return outcome
@@ -225,7 +226,7 @@ def is_result(name: str) -> bool:
     return re.fullmatch(r"(split|result)--[A-Za-z0-9._-]{1,240}\.npz", name) is not None
 
 
-def _truth_name(key: str) -> str:
+def _held_out_name(key: str) -> str:
     return f"split--{key}.npz"
 
 
@@ -233,7 +234,7 @@ def _outcome_name(method: str, split: str) -> str:
     return f"result--{method}--{split}.npz"
 
 
-def _truth_in(path: Path, key: str) -> Truth | None:
+def _held_out_in(path: Path, key: str) -> HeldOutValues | None:
     arrays = _read(path)
     if arrays is None or not {"actual", "unseen", "protocol", "seed"} <= set(arrays):
         return None
@@ -242,7 +243,7 @@ def _truth_in(path: Path, key: str) -> Truth | None:
     if not numbers or unseen.shape != actual.shape or not np.isfinite(actual).all():
         return None
     seed = int(arrays["seed"])
-    return Truth(
+    return HeldOutValues(
         key,
         bytes(arrays["protocol"]).decode("ascii", "replace"),
         None if seed < 0 else seed,
@@ -251,12 +252,12 @@ def _truth_in(path: Path, key: str) -> Truth | None:
     )
 
 
-def _outcome_in(path: Path, truth: Truth) -> Outcome | None:
+def _outcome_in(path: Path, held: HeldOutValues) -> Outcome | None:
     arrays = _read(path)
     if arrays is None or not set(Outcome.__dataclass_fields__) <= set(arrays):
         return None
     predictions = np.asarray(arrays["predictions"])
-    if predictions.dtype.kind != "f" or predictions.shape != truth.actual.shape:
+    if predictions.dtype.kind != "f" or predictions.shape != held.actual.shape:
         return None
     costs = [arrays[name] for name in ("seconds", "cpu_seconds", "peak_bytes")]
     if any(cost.shape != () or cost.dtype.kind not in "fiu" for cost in costs):
@@ -272,3 +273,6 @@ def _read(path: Path) -> dict[str, npt.NDArray] | None:
             return {name: stored[name] for name in stored.files}
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return None
+
+
+__getattr__ = former.renamed(__name__, Truth="HeldOutValues", truth_of="held_out_of")

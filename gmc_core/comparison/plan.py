@@ -10,8 +10,8 @@ from typing import Any
 
 from gmc_core.base.errors import ConfigError
 from gmc_core.comparison.comparators import method_named
+from gmc_core.comparison.comparators.external import installed_baselines
 from gmc_core.comparison.comparators.method import Method
-from gmc_core.comparison.comparators.peers import installed_peers
 from gmc_core.comparison.comparison_files import method_key
 from gmc_core.data.ratings import RatingScale
 
@@ -73,12 +73,12 @@ class ComparisonPlan:
         methods: Sequence[Method],
         seeds: Sequence[int],
         reference: str | None = None,
-        peers: Mapping[str, str] | None = None,
+        external: Mapping[str, str] | None = None,
     ) -> ComparisonPlan:
         """The plan of methods that have been made.
 
         reference : the first method by default.
-        peers : of :func:`gmc_core.comparison.comparators.peers.installed_peers`.
+        external : of :func:`gmc_core.comparison.comparators.external.installed_baselines`.
         """
         names = tuple(method.name for method in methods)
         return cls(
@@ -86,7 +86,7 @@ class ComparisonPlan:
             tuple(method.label for method in methods),
             reference or (names[0] if names else ""),
             tuple(seeds),
-            tuple(dict.fromkeys(peers[name] for name in names if peers and name in peers)),
+            tuple(dict.fromkeys(external[name] for name in names if external and name in external)),
         )
 
     @property
@@ -102,8 +102,8 @@ class ComparisonPlan:
         GmcError
             If there is no such method, or the package that has it does not run.
         """
-        peers = installed_peers(self.pythons) if self.pythons else {}
-        return [method_named(name, scale, peers) for name in self.methods]
+        external = installed_baselines(self.pythons) if self.pythons else {}
+        return [method_named(name, scale, external) for name in self.methods]
 
     def identity(self, scale: RatingScale) -> str:
         """Hash of what decides the figures, besides the splits: methods and seeds, in any order.

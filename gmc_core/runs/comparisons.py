@@ -69,19 +69,19 @@ def comparison_of(store: Store, run: Run, reference: str | None = None) -> Compa
     labels = dict(zip(plan.methods, plan.labels, strict=True))
     result = Comparison(RatingScale(*scale), labels, reference or plan.reference)
     for cell in store.cells(run.id):
-        if cell.split_key not in result.truths:
-            truth = files.truth(cell.split_key) if cell.split_key else None
-            if truth is None:
+        if cell.split_key not in result.held_out:
+            held = files.held_out(cell.split_key) if cell.split_key else None
+            if held is None:
                 continue
-            result.truths[cell.split_key] = truth
+            result.held_out[cell.split_key] = held
         place = (cell.method, cell.split_key)
         if cell.state == "failed":
             result.failures[place] = cell.failure
         elif cell.state == "done":
-            outcome = files.outcome(cell.method_key, result.truths[cell.split_key])
+            outcome = files.outcome(cell.method_key, result.held_out[cell.split_key])
             if outcome is not None:
                 result.outcomes[place] = outcome
-    return result if result.truths else None
+    return result if result.held_out else None
 
 
 def summary_of(comparison: Comparison) -> dict[str, Any]:

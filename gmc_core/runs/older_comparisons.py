@@ -23,8 +23,8 @@ from typing import Any
 
 from gmc_core.base.errors import GmcError
 from gmc_core.comparison.comparison_files import (
+    HeldOutValues,
     ResultFiles,
-    Truth,
     method_key,
     names_of_older,
 )
@@ -226,21 +226,21 @@ def _cells(
     failures: dict[tuple[str, str], str],
 ) -> list[Cell]:
     """The fits that are there, and those that have failed."""
-    truths: dict[int, Truth] = {}
+    held_out: dict[int, HeldOutValues] = {}
     for key in splits:  # of two splits with one seed the later is of the data as they were last
-        truth = files.truth(key)
-        if truth is not None:
-            seed = plan.seeds[0] if truth.seed is None else truth.seed
+        held = files.held_out(key)
+        if held is not None:
+            seed = plan.seeds[0] if held.seed is None else held.seed
             if seed in plan.seeds:
-                truths[plan.seeds.index(seed)] = truth
+                held_out[plan.seeds.index(seed)] = held
     cells = []
-    for split, truth in sorted(truths.items()):
+    for split, held in sorted(held_out.items()):
         for method in plan.methods:
-            place = Cell(split, method, "done", 0.0, truth.key, keys[method])
-            outcome = files.outcome(keys[method], truth)
-            reason = failures.get((method, truth.key))
+            place = Cell(split, method, "done", 0.0, held.key, keys[method])
+            outcome = files.outcome(keys[method], held)
+            reason = failures.get((method, held.key))
             if outcome is not None and plan.scale is not None:
-                scores = score(outcome.predictions, truth.actual, RatingScale(*plan.scale))
+                scores = score(outcome.predictions, held.actual, RatingScale(*plan.scale))
                 cells.append(
                     replace(
                         place,

@@ -5,7 +5,11 @@ from __future__ import annotations
 import streamlit as st
 
 from gmc_core.comparison.comparators import available, method_named
-from gmc_core.comparison.comparators.peers import ENVIRONMENT, PeerError, installed_peers
+from gmc_core.comparison.comparators.external import (
+    ENVIRONMENT,
+    ExternalBaselineError,
+    installed_baselines,
+)
 from gmc_core.comparison.plan import ComparisonPlan
 from gmc_core.data.ratings import Ratings
 from gmc_core.runs.comparisons import all_comparisons
@@ -25,8 +29,8 @@ def form() -> None:
     if ratings is None:
         return
     first = context.current().seed
-    peers = _peers()
-    labels = available(peers)
+    external = _external()
+    labels = available(external)
     # A link may name methods of packages that are not here.
     kept = st.session_state.get("compare_methods")
     if kept is not None and not set(kept) <= set(labels):
@@ -74,30 +78,30 @@ def form() -> None:
         icon=":material/play_arrow:",
     )
     if clicked:
-        begin(list(methods), reference, list(range(first, first + count)), peers, ratings)
+        begin(list(methods), reference, list(range(first, first + count)), external, ratings)
 
 
-def _peers() -> dict[str, str]:
+def _external() -> dict[str, str]:
     """Methods of other packages that can run; a note where a named Python does not."""
     try:
-        peers = installed_peers()
-    except PeerError as error:
+        external = installed_baselines()
+    except ExternalBaselineError as error:
         st.warning(escape(str(error)), icon=":material/warning:")
         return {}
-    if not peers:
+    if not external:
         st.caption(
             "Surprise, cornac, myFM and LensKit can be compared too: install them in a Python of "
             f"their own and start the dashboard with its path in {ENVIRONMENT}."
         )
-    return peers
+    return external
 
 
 def begin(
-    methods: list[str], reference: str, seeds: list[int], peers: dict[str, str], ratings: Ratings
+    methods: list[str], reference: str, seeds: list[int], external: dict[str, str], ratings: Ratings
 ) -> None:
     """Queue the comparison, or find the same one, and show it."""
-    made = [method_named(name, ratings.scale, peers) for name in methods]
-    plan = ComparisonPlan.of(made, seeds, reference, peers)
+    made = [method_named(name, ratings.scale, external) for name in methods]
+    plan = ComparisonPlan.of(made, seeds, reference, external)
     found_run.start_comparison(context.current_config(), plan)
     st.rerun()
 

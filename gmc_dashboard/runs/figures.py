@@ -65,7 +65,7 @@ def comparison_figure(
 def describe_comparison(
     runs: Mapping[str, Sequence[Curve]], quantity: str = "nmae", label: str = "NMAE"
 ) -> str:
-    """Text twin of :func:`comparison_figure`."""
+    """Text alternative of :func:`comparison_figure`."""
     parts = []
     for name, curves in runs.items():
         steps, means = mean_curve(curves, quantity)

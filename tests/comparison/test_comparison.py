@@ -18,9 +18,9 @@ from gmc_core.cli.compare import seeds
 from gmc_core.cli.comparison_tables import HEADER, markdown, text_table
 from gmc_core.comparison.comparators import BASELINES
 from gmc_core.comparison.compare import compare, rmse_difference
-from gmc_core.comparison.comparison_files import ResultFiles, is_result, method_key, truth_of
+from gmc_core.comparison.comparison_files import ResultFiles, held_out_of, is_result, method_key
 from gmc_core.comparison.plan import ComparisonPlan
-from gmc_core.gaussian.linalg.threads import Cancelled, Team
+from gmc_core.gaussian.linalg.threads import Cancelled, ThreadPool
 from gmc_core.protocol.metrics import score
 from gmc_core.protocol.splits import no_split, weak_split
 from gmc_core.runs.comparisons import all_comparisons, comparison_of
@@ -29,7 +29,7 @@ from gmc_core.runs.store import Store
 
 @dataclass
 class Noisy:
-    """The truth with noise of its own: no method, but errors of a known size."""
+    """The held-out ratings with noise of their own: no method, but errors of a known size."""
 
     name: str
     spread: float
@@ -71,7 +71,7 @@ def test_scores_and_intervals_are_those_of_the_textbook():
     own = splits()
     result = compare([bad, good], own, reference="worse")
     row = result.rows()[1]
-    outcomes = {m: [result.outcomes[m, truth_of(s).key].predictions for s in own]
+    outcomes = {m: [result.outcomes[m, held_out_of(s).key].predictions for s in own]
                 for m in ("good", "worse")}  # fmt: skip
     y = np.concatenate([s.test_values for s in own])
     x = {m: np.concatenate(parts) for m, parts in outcomes.items()}
@@ -110,8 +110,8 @@ def test_the_interval_of_an_rmse_difference_is_that_of_repetition():
     many = [rmse_difference(*sample()) for _ in range(2000)]
     spread = np.std([difference.mean for difference in many])
     assert found.se == pytest.approx(spread, rel=0.15)
-    truth = np.sqrt(1.09) - np.sqrt(1.21 + 0.16)
-    covered = np.mean([d.low <= truth <= d.high for d in many])
+    expected = np.sqrt(1.09) - np.sqrt(1.21 + 0.16)
+    covered = np.mean([d.low <= expected <= d.high for d in many])
     assert 0.93 < covered < 0.97
 
 
@@ -198,7 +198,7 @@ def test_an_interrupted_comparison_goes_on(tmp_path):
             methods,
             splits(),
             folder=tmp_path,
-            team=Team(1, lambda: len(seen) == 5),
+            team=ThreadPool(1, lambda: len(seen) == 5),
             on_end=lambda step, _: seen.append(step.index),
         )
     assert [len(method.calls) for method in methods] == [3, 2]
@@ -243,8 +243,8 @@ def test_the_command_prints_keeps_and_goes_on(tmp_path, capsys):
     command = [*SMALL, "--seeds", "0..1", "--methods"]
     assert main([*command, "bias,knn", "--markdown", str(table)]) == 0
     out, err = capsys.readouterr()
-    assert "Item proximity" in out
-    assert "[4/4] seed 1, Item proximity: NMAE 0." in err
+    assert "Item-based kNN" in out
+    assert "[4/4] seed 1, Item-based kNN: NMAE 0." in err
     assert table.read_text().startswith("| method | splits | NMAE |")
     assert main([*command, "bias,knn,item", "--reference", "knn", "--json", "-"]) == 0
     out, err = capsys.readouterr()

@@ -215,7 +215,7 @@ def test_progress_of_the_comparison_in_words(store, about):
     at = opened("claims", **FEW)
     text = at.get("progress")[0].proto.text
     total = 4 * about.splits
-    assert text == f"The comparison: 2 of {total} fits are done. Now: Item proximity, seed 1."
+    assert text == f"The comparison: 2 of {total} fits are done. Now: Item-based kNN, seed 1."
 
 
 def test_a_stopped_run_is_named_in_its_claim(monkeypatch):

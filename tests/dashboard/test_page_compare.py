@@ -19,7 +19,7 @@ from stored_runs import (
 )
 
 from gmc_core.base.errors import NumericalError
-from gmc_core.comparison.comparators import BASELINES, ItemProximity
+from gmc_core.comparison.comparators import BASELINES, ItemKnn
 from gmc_core.comparison.compare import compare
 from gmc_core.fitting.experiment import ExperimentConfig
 from gmc_core.protocol.splits import weak_split
@@ -172,7 +172,7 @@ def test_finished_shows_differences_and_cost(store):
     assert not at.warning
     rows = comparison_of(store, run).rows()
     assert charts(at)[0] == describe_differences(rows, "User and item bias")
-    assert "Item proximity" in charts(at)[1]
+    assert "Item-based kNN" in charts(at)[1]
     assert "over splits" in charts(at)[0]
     assert any("gmc compare --data=sample" in code.value for code in at.code)
     table = at.dataframe[0].value
@@ -197,10 +197,10 @@ def test_with_the_reference_alone_there_is_no_difference_to_draw(store):
 def test_reference_metric_and_time_can_be_changed(store):
     at = page(stored_comparison(store))
     at.selectbox[0].set_value("knn").run()
-    assert "NMAE minus that of Item proximity" in charts(at)[0]
+    assert "NMAE minus that of Item-based kNN" in charts(at)[0]
     at.segmented_control(key="compare_metric").set_value("rmse").run()
     at.segmented_control(key="compare_time").set_value("CPU").run()
-    assert "RMSE minus that of Item proximity" in charts(at)[0]
+    assert "RMSE minus that of Item-based kNN" in charts(at)[0]
     assert "RMSE against processor time" in charts(at)[1]
     table = at.dataframe[0].value
     assert {"rmse", "rmse_difference", "over_splits"} <= set(table)
@@ -287,7 +287,7 @@ def test_the_figure_draws_both_intervals_and_the_zero():
     rows = result().rows()
     figure = differences_figure(rows, "a reference")
     splits, ratings = figure.data
-    assert list(ratings.y) == ["Item proximity", "Item mean"]
+    assert list(ratings.y) == ["Item-based kNN", "Item mean"]
     knn = rows[1].nmae
     assert ratings.x[0] == pytest.approx(knn.ratings.mean)
     assert ratings.x[0] + ratings.error_x.array[0] == pytest.approx(knn.ratings.high)
@@ -297,7 +297,7 @@ def test_the_figure_draws_both_intervals_and_the_zero():
 
 
 def test_titles_are_text_in_figures():
-    method = replace(ItemProximity(), label="<b>bold</b>")
+    method = replace(ItemKnn(), label="<b>bold</b>")
     rows = result([BASELINES["bias"], method]).rows()
     assert differences_figure(rows, "<i>").data[-1].y[0] == "&lt;b&gt;bold&lt;/b&gt;"
     assert cost_figure(rows).data[1].name == "&lt;b&gt;bold&lt;/b&gt;"
@@ -309,7 +309,7 @@ def test_times_of_nothing_fit_on_a_log_axis():
     assert all(point.x[0] > 0 for point in cost_figure(rows).data)
 
 
-class Sometimes(ItemProximity):
+class Sometimes(ItemKnn):
     """Never gives a result."""
 
     def predict(self, split, team):

@@ -22,7 +22,7 @@ from gmc_core.runs.comparisons import comparison_named, comparison_of, submit_or
 from gmc_core.runs.store import Store, StoreError, queue
 from gmc_core.runs.store.keys import key_of
 from gmc_core.runs.worker import ensure_worker, work
-from gmc_core.runs.worker.heart import BEAT_SECONDS
+from gmc_core.runs.worker.heartbeat import BEAT_SECONDS
 
 
 @pytest.fixture

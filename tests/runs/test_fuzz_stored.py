@@ -22,7 +22,7 @@ from gmc_core.gaussian.models import settings_for
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.model.gaussian_model import GaussianModel
 from gmc_core.model.model_file import FORMAT, FORMAT_VERSION, load_model, save_model
-from gmc_core.model.pictures import Painter, picture_orders
+from gmc_core.model.pictures import HeatmapBinner, picture_orders
 from gmc_core.protocol.splits import no_split
 from gmc_core.runs.store import Run, Store, artifacts
 from gmc_core.runs.store.places import write_atomically
@@ -39,7 +39,7 @@ def model() -> GaussianModel:
 
 @pytest.fixture(scope="module")
 def knowing() -> GaussianModel:
-    """A model of opinions that knows groups of users: what the other one has not."""
+    """A model of latent responses that knows groups of users: what the other one has not."""
     values, known = random_table(60, 6, 0.5, seed=2)
     info = {"gender": np.array(["F", "M"] * 30, dtype=object), "age": np.repeat([20.0, 30.0], 30)}
     ratings = replace(ratings_of(values, known), user_info=info)
@@ -121,8 +121,8 @@ def store(tmp_path_factory, model) -> Store:
     folder = store.folder(run.id)
     folder.mkdir(parents=True, exist_ok=True)
     save_model(model, folder / "model.npz")
-    painter = Painter(picture_orders(model))
-    picture = painter.paint(model.gaussian)
+    binner = HeatmapBinner(picture_orders(model))
+    picture = binner.binned(model.gaussian)
     write_atomically(artifacts.picture_path(folder, 0, 1), picture.save)
     ids = np.arange(4)
     held_out = artifacts.HeldOut(np.ones(4), np.ones(4), np.zeros(4, bool), ids, ids)

@@ -66,7 +66,7 @@ def older(config: ExperimentConfig, state: str = "finished", *, name: str = NAME
         "methods": [[m.name, m.label, method_key(m)] for m in METHODS],
         "reference": "item",
         "scale": [scale.low, scale.high, scale.step],
-        "splits": list(result.truths) if result else [],
+        "splits": list(result.held_out) if result else [],
         "repeat": [*command, f"--ratings-sha256={prepared.data_sha256[:16]}", *last],
     }
     (path / "comparison.json").write_text(json.dumps(plan))

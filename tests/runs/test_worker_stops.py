@@ -230,7 +230,7 @@ def test_a_state_of_other_dimensions_is_not_used(tmp_path: Path) -> None:
     assert [r.nmae for _, r in again][: len(before)] == [r.nmae for _, r in before]
 
 
-def test_a_clock_that_is_set_back_buries_nobody(
+def test_a_clock_that_is_set_back_expires_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = Store(tmp_path)

@@ -225,9 +225,9 @@ def with_rivals(own: Comparison, other: Comparison | None) -> Comparison:
     rivals = {
         name: label
         for name, label in other.labels.items()
-        if name not in own.labels and all((name, key) in other.outcomes for key in own.truths)
+        if name not in own.labels and all((name, key) in other.outcomes for key in own.held_out)
     }
-    outcomes = {(name, key): other.outcomes[name, key] for name in rivals for key in own.truths}
+    outcomes = {(name, key): other.outcomes[name, key] for name in rivals for key in own.held_out}
     return replace(own, labels={**own.labels, **rivals}, outcomes={**own.outcomes, **outcomes})
 
 

@@ -105,7 +105,7 @@ def take(store: Store, worker: str, id: str | None = None) -> Claim | None:
     id : this one instead, whatever else waits.
     """
     with store.writing() as database:
-        # A worker that was buried while it slept is alive after all.
+        # A worker that was expired while it slept is alive after all.
         if not store.rows("SELECT 1 FROM workers WHERE id = ?", worker):
             raise Lost
         rows = store.rows(
@@ -171,7 +171,7 @@ class Claim:
             self.store.remember_data(source_of(self.run.config), data)
         return key
 
-    def twin(self, key: str) -> str | None:
+    def cached_run(self, key: str) -> str | None:
         """A finished run with the same key, whose result can be taken over."""
         if self.store.rows("SELECT 1 FROM runs WHERE id = ? AND again = 1", self.run.id):
             return None
@@ -183,10 +183,10 @@ class Claim:
         )  # fmt: skip
         return rows[0]["id"] if rows else None
 
-    def take_over(self, twin: str) -> bool:
+    def take_over(self, cached: str) -> bool:
         """Finish with the result of an identical run; false if that has gone meanwhile."""
         self.clear_files()
-        source = self.store.folder(twin)
+        source = self.store.folder(cached)
         with explained(self.store.path):
             self.folder.mkdir(parents=True, exist_ok=True)
             for file in source.iterdir() if source.is_dir() else ():
@@ -196,7 +196,7 @@ class Claim:
                 except OSError:
                     shutil.copyfile(file, self.folder / file.name)
         with self._mine() as database:
-            if not self.store.rows("SELECT 1 FROM runs WHERE id = ?", twin):
+            if not self.store.rows("SELECT 1 FROM runs WHERE id = ?", cached):
                 return False
             for table, columns in (
                 ("records", "repetition, iteration, record"),
@@ -207,14 +207,14 @@ class Claim:
                 database.execute(
                     f"INSERT INTO {table} (run, {columns}) "
                     f"SELECT ?, {columns} FROM {table} WHERE run = ?",
-                    (self.run.id, twin),
+                    (self.run.id, cached),
                 )
             database.execute(
                 "UPDATE runs SET (repetition, iteration, cost, summary) = (SELECT repetition, "
                 "iteration, cost, summary FROM runs WHERE id = ?) WHERE id = ?",
-                (twin, self.run.id),
+                (cached, self.run.id),
             )
-            self.end("finished", f"The result is that of the identical run {twin}.")
+            self.end("finished", f"The result is that of the identical run {cached}.")
         return True
 
     def start_at(

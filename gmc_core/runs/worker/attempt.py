@@ -11,13 +11,13 @@ from typing import TypeVar
 from gmc_core.base.errors import DEFECT, MEMORY, SYSTEM, GmcError, ModelFileError
 from gmc_core.fitting.experiment import ExperimentConfig, Prepared, make_split, prepare
 from gmc_core.fitting.provenance import check_known
-from gmc_core.gaussian.linalg.threads import Cancelled, Team
+from gmc_core.gaussian.linalg.threads import Cancelled, ThreadPool
 from gmc_core.protocol.splits import Split
 from gmc_core.runs.store import StoreError
 from gmc_core.runs.store.queue import Claim, Lost
 from gmc_core.runs.store.run import State
 from gmc_core.runs.store.submitting import source_of
-from gmc_core.runs.worker.heart import Heart
+from gmc_core.runs.worker.heartbeat import Heartbeat
 
 log = logging.getLogger(__name__)
 
@@ -71,14 +71,14 @@ class Attempt(ABC):
     Parameters
     ----------
     claim : the run, in this worker's hands.
-    heart : says when to stop.
+    heartbeat : says when to stop.
     cache : data of the run before.
     """
 
-    def __init__(self, claim: Claim, heart: Heart, cache: Cache) -> None:
-        self.claim, self.heart, self.cache = claim, heart, cache
+    def __init__(self, claim: Claim, heartbeat: Heartbeat, cache: Cache) -> None:
+        self.claim, self.heartbeat, self.cache = claim, heartbeat, cache
         self.config = claim.run.config
-        self.team = Team(should_stop=heart.should_stop)
+        self.team = ThreadPool(should_stop=heartbeat.should_stop)
 
     def run(self) -> None:
         """Compute to the end, or to where it is stopped or fails.
@@ -130,10 +130,10 @@ class Attempt(ABC):
 
     def _stopped(self) -> None:
         """Cancelled, or the worker is asked to end."""
-        if self.heart.lost:
+        if self.heartbeat.lost:
             raise Lost
         self._before_stopping()
-        if self.heart.cancelled:
+        if self.heartbeat.cancelled:
             self._end("cancelled", "Cancelled.")
         else:
             self._end("interrupted", "The worker was asked to end. Resume goes on from here.")
@@ -157,7 +157,7 @@ class Attempt(ABC):
             try:
                 return action()
             except (StoreError, ModelFileError) as error:
-                if time.monotonic() > deadline or self.heart.ending:
+                if time.monotonic() > deadline or self.heartbeat.ending:
                     raise
                 log.warning("Run %s waits: %s", self.claim.run.id, error)
                 time.sleep(_RETRY_SECONDS)

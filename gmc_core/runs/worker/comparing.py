@@ -22,7 +22,7 @@ from gmc_core.comparison.compare import Comparison, Step, compare
 from gmc_core.comparison.comparison_files import ResultFiles, method_key
 from gmc_core.comparison.plan import ComparisonPlan
 from gmc_core.fitting.experiment import ExperimentConfig, Prepared, describe
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.runs.comparisons import other_folders, submit_or_find_comparison, summary_of
 from gmc_core.runs.store import Run, Store, StoreError
 from gmc_core.runs.store.cells import Cell
@@ -30,7 +30,7 @@ from gmc_core.runs.store.places import remove_parts, write_atomically
 from gmc_core.runs.store.queue import Claim, Lost, register, retire, take
 from gmc_core.runs.store.run import State
 from gmc_core.runs.worker.attempt import Attempt, Cache
-from gmc_core.runs.worker.heart import Heart
+from gmc_core.runs.worker.heartbeat import Heartbeat
 
 log = logging.getLogger(__name__)
 
@@ -42,12 +42,14 @@ class ComparisonAttempt(Attempt):
 
     Parameters
     ----------
-    claim, heart, cache : as of :class:`Attempt`.
+    claim, heartbeat, cache : as of :class:`Attempt`.
     tell : called after each fit.
     """
 
-    def __init__(self, claim: Claim, heart: Heart, cache: Cache, tell: Tell | None = None) -> None:
-        super().__init__(claim, heart, cache)
+    def __init__(
+        self, claim: Claim, heartbeat: Heartbeat, cache: Cache, tell: Tell | None = None
+    ) -> None:
+        super().__init__(claim, heartbeat, cache)
         self.tell = tell
         self.began = 0.0
 
@@ -58,8 +60,8 @@ class ComparisonAttempt(Attempt):
         self.team.check()
         methods = plan.make(prepared.ratings.scale)
         key = self._patiently(lambda: claim.describe(describe(prepared)))
-        twin = claim.twin(key)
-        if twin is not None and claim.take_over(twin):
+        cached = claim.cached_run(key)
+        if cached is not None and claim.take_over(cached):
             return
         other_data = claim.run.key not in (None, key)  # or other versions of the methods
         if other_data:
@@ -177,13 +179,13 @@ def compute_here(
     assert claim is not None
     if begin is not None:
         begin(run)
-    heart, cache = Heart(store.path, worker), Cache()
-    heart.watch(run.id)
+    heartbeat, cache = Heartbeat(store.path, worker), Cache()
+    heartbeat.watch(run.id)
     cache.put(claim.run.config, prepared)
-    handlers = _listen(heart)
+    handlers = _listen(heartbeat)
     try:
-        attempt = ComparisonAttempt(claim, heart, cache, tell)
-        attempt.team = Team(threads, heart.should_stop)
+        attempt = ComparisonAttempt(claim, heartbeat, cache, tell)
+        attempt.team = ThreadPool(threads, heartbeat.should_stop)
         attempt.run()
     except Lost:
         raise StoreError(
@@ -193,22 +195,22 @@ def compute_here(
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-        heart.stop()
+        heartbeat.stop()
         with suppress(StoreError):
             retire(store, worker)
     return store.run(run.id), True
 
 
-def _listen(heart: Heart) -> dict[signal.Signals, Any]:
+def _listen(heartbeat: Heartbeat) -> dict[signal.Signals, Any]:
     """Make Ctrl-C cancel and SIGTERM interrupt, in good order; returns the old handlers."""
     if threading.current_thread() is not threading.main_thread():
         return {}  # signals belong to the main thread
 
     def cancel(*_: object) -> None:
-        heart.cancelled = True
+        heartbeat.cancelled = True
 
     def end(*_: object) -> None:
-        heart.ending = True
+        heartbeat.ending = True
 
     wanted = {signal.SIGINT: cancel, signal.SIGTERM: end}
     return {number: signal.signal(number, handler) for number, handler in wanted.items()}

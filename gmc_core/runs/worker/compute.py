@@ -17,9 +17,9 @@ from gmc_core.fitting.experiment import (
     summarise,
 )
 from gmc_core.fitting.fit import Fit, IterationRecord, StateError
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.model.model_file import save_model
-from gmc_core.model.pictures import Painter, picture_orders
+from gmc_core.model.pictures import HeatmapBinner, picture_orders
 from gmc_core.runs.store import StoreError, artifacts
 from gmc_core.runs.store.places import remove_parts, write_atomically
 from gmc_core.runs.store.queue import Claim
@@ -27,7 +27,7 @@ from gmc_core.runs.store.run import State
 from gmc_core.runs.store.waiting import cost_with_estimate
 from gmc_core.runs.worker.attempt import Attempt, Cache
 from gmc_core.runs.worker.calibrating import ask_if_cheap
-from gmc_core.runs.worker.heart import Heart
+from gmc_core.runs.worker.heartbeat import Heartbeat
 
 log = logging.getLogger(__name__)
 
@@ -45,17 +45,19 @@ class Computation(Attempt):
     Parameters
     ----------
     claim : the run, in this worker's hands.
-    heart : says when to stop.
+    heartbeat : says when to stop.
     cache : data of the run before.
     checkpoint_seconds : least time between two full states on disk.
     """
 
-    def __init__(self, claim: Claim, heart: Heart, cache: Cache, checkpoint_seconds: float) -> None:
-        super().__init__(claim, heart, cache)
+    def __init__(
+        self, claim: Claim, heartbeat: Heartbeat, cache: Cache, checkpoint_seconds: float
+    ) -> None:
+        super().__init__(claim, heartbeat, cache)
         self.checkpoint_seconds = checkpoint_seconds
         self.key = ""
         self.fit: Fit | None = None
-        self.painter: Painter | None = None
+        self.binner: HeatmapBinner | None = None
         self.repetition = 0
         self.records: list[IterationRecord] = []
         self.results: list[Repetition] = []
@@ -64,8 +66,8 @@ class Computation(Attempt):
         prepared = self.cache.data(self.config)
         self.team.check()
         self.key = self._patiently(lambda: self.claim.describe(describe(prepared)))
-        twin = self.claim.twin(self.key)
-        if twin is not None and self.claim.take_over(twin):
+        cached = self.claim.cached_run(self.key)
+        if cached is not None and self.claim.take_over(cached):
             return
         self._collect_finished()
         for index in range(len(self.results), len(self.config.seeds)):
@@ -133,8 +135,8 @@ class Computation(Attempt):
         self._patiently(lambda: self.claim.start_at(index, self.records, cost))
         if fit.settings.iterations:
             compile_for(fit.settings)  # not inside the first iteration
-        # Its own team: the picture of a finished iteration is not to be cancelled.
-        self.painter = Painter(picture_orders(fit.model()), team=Team(self.team.size))
+        # Its own pool: the picture of a finished iteration is not to be cancelled.
+        self.binner = HeatmapBinner(picture_orders(fit.model()), team=ThreadPool(self.team.size))
         saved = time.monotonic()
         for record in fit.records():
             self.records.append(record)
@@ -154,12 +156,12 @@ class Computation(Attempt):
     # Files ----------------------------------------------------------------------
 
     def _paint(self) -> None:
-        assert self.fit is not None and self.painter is not None
+        assert self.fit is not None and self.binner is not None
         iteration = self.fit.iteration
         path = artifacts.picture_path(self.claim.folder, self.repetition, iteration)
         if path.exists():
             return
-        picture = self.fit.look(self.painter.paint)
+        picture = self.fit.look(self.binner.binned)
         try:
             write_atomically(path, picture.save, durable=False)
         except StoreError as error:
@@ -193,7 +195,7 @@ class Computation(Attempt):
         reached = self.fit.iteration if self.fit else 0
         if reached:
             self._checkpoint()
-            if self.claim.run.keeps_model and self.painter is not None:
+            if self.claim.run.keeps_model and self.binner is not None:
                 self._paint()
 
     def _keep(self, state: State) -> str:

@@ -15,6 +15,7 @@ from gmc_core.base.errors import ConfigError
 from gmc_core.base.version import package_version
 from gmc_core.comparison.plan import ComparisonPlan
 from gmc_core.data.datasets import DATASETS
+from gmc_core.data.readers.stamps import stamps
 from gmc_core.fitting.experiment import ExperimentConfig
 from gmc_core.fitting.provenance import check_known, of_data, with_noise
 from gmc_core.gaussian.settings import FitSettings
@@ -310,19 +311,9 @@ def source_of(config: ExperimentConfig) -> str:
             "filter": values["filter"],
             "pair": config.protocol == "pair",
             "files": files,
-            "stamps": [_stamps(name) for name in files if name],
+            "stamps": [stamps(Path(name).expanduser()) for name in files if name],
         }
     )
-
-
-def _stamps(name: str) -> list[tuple[str, int, int]]:
-    """Size and time of change of a file, or of the files of a folder."""
-    path = Path(name).expanduser()
-    try:
-        files = sorted(path.iterdir()) if path.is_dir() else [path]
-        return [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-    except OSError:
-        return []  # a named data set, or a file that the worker will miss
 
 
 def _hash(values: dict[str, Any]) -> str:

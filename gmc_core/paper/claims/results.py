@@ -54,14 +54,12 @@ class Results:
 
     measured : by the names of :meth:`Subject.experiments`, as far as there is a run.
     comparison : with other methods, None before it has a result. comparison_id : its id.
-    comparison_state : of its run; "" where there is none.
     """
 
     subject: Subject
     measured: dict[str, Measured] = field(default_factory=dict)
     comparison: Comparison | None = None
     comparison_id: str = ""
-    comparison_state: str = ""
 
     def need(self, name: str) -> Measured:
         """A finished experiment.

@@ -253,7 +253,6 @@ def look(store: Store, subject: Subject) -> Results:
         },
         comparison if comparison is not None and comparison.outcomes else None,
         "" if run is None else run.id,
-        "" if run is None else run.state,
     )
 
 

@@ -80,7 +80,7 @@ class Setting:
 
     @property
     def scope(self) -> str:
-        """What has this setting, "" for everything of its kind."""
+        """Which models have this setting, in words; "" if all have it."""
         return ""
 
     @property

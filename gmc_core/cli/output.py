@@ -18,7 +18,7 @@ from gmc_core.base.words import duration as duration
 
 
 def note(text: str = "") -> None:
-    """A line for the person, on stderr."""
+    """Print a line for the person, on stderr."""
     print(text, file=sys.stderr, flush=True)
 
 

@@ -3,9 +3,9 @@
 What is chosen on cannot be the test set, because :func:`choose` is never given one:
 it takes training ratings, holds some of every user out (:mod:`gmc_core.protocol.holdout`), and
 tries settings on the rest, one change at a time from good defaults, until nothing helps
-or the time is used up. The smallest of many errors is smaller than what it stands for,
-so the gain that is told is measured on a second set of held-out ratings, which chose
-nothing.
+or the time is used up. The smallest of many errors is an optimistic estimate, since it was
+selected for being small; so the reported gain is measured on a second set of held-out
+ratings, which took no part in the choice.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def choose(
 
     Parameters
     ----------
-    train : the ratings to learn from; test ratings have no business here.
+    train : the ratings to learn from; test ratings must not be among them.
     seconds : wall time to use; the trial that crosses it is finished.
     seed : of the held-out ratings. dtype : of the trials and of the chosen settings.
     attributes : whether what is known of users besides their ratings may be used.

@@ -1,4 +1,4 @@
-"""Prediction intervals that hold what they promise.
+"""Prediction intervals with the coverage that they state, by split conformal prediction.
 
 The model's posterior gives every prediction a standard deviation; how many of them an
 interval needs is learned on ratings held out inside the training set (split conformal
@@ -241,7 +241,7 @@ def calibrate_file(
         with replacing() as may:
             if not may or _stamp(path) != before:
                 return None
-            with suppress(OSError):  # it is another's, whose rights cannot be given
+            with suppress(OSError):  # another user's file, whose permissions cannot be copied
                 part.chmod(stat.S_IMODE(path.stat().st_mode))
             part.replace(path)
     except ModelFileError as error:
@@ -253,7 +253,7 @@ def calibrate_file(
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:
-    """Another one for every content of a file; None without one."""
+    """Changes whenever a file's content does; None where there is no file."""
     try:
         status = path.stat()
     except OSError:

@@ -395,7 +395,7 @@ class FitSettings:
         """For JSON; :meth:`from_dict` is the way back.
 
         Keys of stored runs are hashes of this: a setting that came after ``_ALWAYS`` is left out
-        where it is the default, and reads back as None, so that runs of before are still found.
+        where it is the default, and reads back as None, so that older runs are still found.
         """
         given = {name: getattr(self, name) for name in settings_of_a_fit()}
         return {

@@ -1,4 +1,4 @@
-"""Cached answers of one run's model for the Recommend page; keyed as in covariance_data."""
+"""Cached answers of one run's model for the Recommend page; keyed as in ``covariance.data``."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def about_you(model: GaussianModel) -> Floats | None:
     """What the visitor says of themselves, where the model's mean depends on it."""
     if model.groups is None:
         return None
-    # Open where a link tells something, and from then on: not shut by the last answer's going.
+    # Opened by a link with answers, and kept open: removing the last answer must not close it.
     if any(f"about_{name}" in st.query_params for name in model.groups.choices):
         st.session_state["about-you-open"] = True
     opened = bool(st.session_state.get("about-you-open"))

@@ -146,7 +146,7 @@ def read_table(text: Text, columns: Sequence[Column]) -> Table:
     DataError
         If there is no row, or a row has another number of columns, a blank id or
         a number that is not one (NaN and infinity included); the message names
-        line and value. Also if rows and lines do not come out alike.
+        line and value. Also if the numbers of rows and of lines disagree.
     """
     text = settled(text)
     body, leading = _single_byte_separated(text)

@@ -16,7 +16,7 @@ from gmc_core.runs.store.run import broke_down
 
 
 class NotMeasured(Exception):
-    """Why a claim has no verdict (yet); a sentence. Not an error of anybody."""
+    """Why a claim has no verdict (yet), in a sentence; it stands for no fault."""
 
 
 @dataclass(frozen=True, eq=False)

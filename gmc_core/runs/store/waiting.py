@@ -35,7 +35,7 @@ def cost_with_estimate(cost: dict[str, Any], estimate: Estimate) -> dict[str, An
 
 
 def estimate_of(run: Run) -> Estimate | None:
-    """The estimate that a run was stored with; runs of before have none."""
+    """The estimate that a run was stored with; older runs have none."""
     try:
         return Estimate.from_dict((run.cost or {})[COST_KEY])
     except (KeyError, ValueError):

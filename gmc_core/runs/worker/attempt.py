@@ -88,7 +88,7 @@ class Attempt(ABC):
         Lost
             If the run is no longer this worker's.
         StoreError
-            If its end cannot be written, after all patience.
+            If its end cannot be written, after all retries.
         """
         try:
             self._run()
@@ -148,9 +148,9 @@ class Attempt(ABC):
         )
 
     def _patiently(self, action: Callable[[], Result]) -> Result:
-        """Try again while the disk is full or the store busy: a person may help.
+        """Retry while the disk is full or the store busy: a person may free it.
 
-        The state in memory is worth waiting for.
+        Giving up would lose the state in memory.
         """
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:

@@ -339,9 +339,9 @@ class Fit:
         if self.query_signals is not self.signals:
             weights = fold_in(self.query_signals, gaussian, self.noise, self.team, self.ordinal)
         latent = predict_pairs(self.query_signals, weights, gaussian, *self.pairs, self.team)
-        return self._shown(latent)
+        return self._in_ratings(latent)
 
-    def _shown(self, latent: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def _in_ratings(self, latent: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Predictions in ratings from the posterior means."""
         return answers(
             latent,
@@ -361,7 +361,7 @@ class Fit:
             *self.pairs,
             self.team,
         )
-        return self._shown(latent)
+        return self._in_ratings(latent)
 
     def memberships(self, state: MixtureState) -> MixtureState | Memberships:
         """Weights and responsibilities of ``query_signals`` under a mixture."""

@@ -95,7 +95,7 @@ class Setting:
         return self.kind.write(self.default)
 
     def words(self, value: Any) -> list[str]:
-        """The words of a command that give it this value."""
+        """The words of a command line that give it this value."""
         if isinstance(self.kind, YesNo):
             return [self.flag if value else f"--no-{self.flag.removeprefix('--')}"]
         # One word with its option, so that a value may begin with a minus sign.

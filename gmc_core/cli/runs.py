@@ -96,7 +96,7 @@ def found_sentence(run: Run, what: str) -> str:
 
 
 def open_store() -> Store:
-    """The store, with a word on a damaged one, and older comparisons taken in."""
+    """Open the store; warn of a damaged one, and import older comparisons."""
     from gmc_core.cli.older_comparisons import take_in_older
     from gmc_core.runs.store import Store
 

@@ -1,4 +1,4 @@
-"""What makes a reading doubtful: questions worth asking before ratings are believed."""
+"""Checks for files that were probably read wrongly: other files, row numbers, lone values."""
 
 from __future__ import annotations
 

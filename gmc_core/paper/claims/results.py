@@ -1,4 +1,4 @@
-"""What the experiments have found, as the verdicts see it: nothing here knows a store."""
+"""The experiments' results as the verdicts take them, independent of the store of runs."""
 
 from __future__ import annotations
 

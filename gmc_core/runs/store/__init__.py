@@ -1,4 +1,4 @@
-"""Runs that survive: a store that dashboard, command line and worker share.
+"""Runs kept on disk, in a store that dashboard, command line and worker share.
 
 store = Store()                        # GMC_HOME, or the user's data folder
 run = store.submit(ExperimentConfig()) # queued, or the same finished run

@@ -143,11 +143,11 @@ class Attempt(ABC):
     ) -> None:
         """End early, and tell what is kept."""
         message = f"{message} {self._keep(state)}".rstrip()
-        self._patiently(
+        self._with_retries(
             lambda: self.claim.end(state, message, error_kind=kind, error_iteration=iteration)
         )
 
-    def _patiently(self, action: Callable[[], Result]) -> Result:
+    def _with_retries(self, action: Callable[[], Result]) -> Result:
         """Retry while the disk is full or the store busy: a person may free it.
 
         Giving up would lose the state in memory.

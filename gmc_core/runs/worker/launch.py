@@ -1,4 +1,4 @@
-"""Starting a worker from a page or a command, which it then survives."""
+"""Starting a worker from a page or a command; it goes on when these have ended."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def test_a_numerical_failure_keeps_records_and_model(
     ("config", "message"),
     [
         (ExperimentConfig(data="/nowhere/ratings.csv"), "no such file"),
-        (replace(small(), weak_users=10**6), "more users"),
+        (replace(small(), weak_users=10**6), "are more than the"),
         (replace(small(), protocol="strong", weak_users=None, fit=small(signals="columns").fit),
          "Strong generalization"),
     ],

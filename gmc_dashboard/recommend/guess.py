@@ -28,12 +28,14 @@ from gmc_dashboard.covariance import data as covariance_data
 from gmc_dashboard.recommend import guess_figures as figures
 from gmc_dashboard.recommend.data import deck_of, novel_people
 from gmc_dashboard.recommend.rating_rows import rating_text
+from gmc_dashboard.recommend.views import beyond_scale
 from gmc_dashboard.shared import context, link_state
 from gmc_dashboard.shared.components import chart, empty_state, escape, fact
 from gmc_dashboard.shared.theme import is_dark
 
 NAMES = "game_names"  # in the session: what was typed last
 MOST_SEED = 1_000_000
+BESIDE = 3  # sliders below each other; more stand in two columns
 
 
 @dataclass
@@ -148,7 +150,6 @@ def _top_row(run: Run, seed: int, rounds: int) -> tuple[str, ...]:
             st.session_state.get(NAMES, ""),
             key="game_players",
             placeholder="You; or names with commas: Ann, Ben",
-            max_chars=200,
             width="stretch",
         )
         st.button(
@@ -186,16 +187,22 @@ def _round(
 ) -> None:
     """The title, then either the guesses to be made or what is revealed."""
     question = rounds[play.at].question
-    fact(f"Round {play.at + 1} of {len(rounds)}")
+    genres = ", ".join(model.item_info.genres[question.item])
+    fact(f"Round {play.at + 1} of {len(rounds)}" + (f" · {escape(genres)}" if genres else ""))
     st.subheader(escape(model.title(question.item)), anchor=False)
-    genres = model.item_info.genres[question.item]
-    if genres:
-        fact(escape(", ".join(genres)))
     if play.at not in play.guesses:
         _ask(model.scale, play, players, f"{key}_{play.at}")
         return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        actual = rating_text(model.scale, rounds[play.at].answer.actual)
+        st.markdown(f"The user gave it **{actual}**.", width="stretch")
+        _go_on(play, len(rounds))
     _reveal(model.scale, rounds[play.at], play.guesses[play.at])
-    if play.at + 1 < len(rounds):
+
+
+def _go_on(play: Play, rounds: int) -> None:
+    """The button that leads on."""
+    if play.at + 1 < rounds:
         st.button(
             "Next round",
             icon=":material/arrow_forward:",
@@ -217,7 +224,8 @@ def _round(
 
 def _ask(scale: RatingScale, play: Play, players: tuple[str, ...], key: str) -> None:
     """One slider a player; all guesses go in at once."""
-    step = (scale.high - scale.low) / 100 if scale.step is None else scale.step
+    low, high = float(scale.low), float(scale.high)
+    step = (high - low) / 100 if scale.step is None else float(scale.step)
     keys = {player: f"guess_{key}_{player}" for player in players}
     middle = float(scale.project(scale.midpoint))
 
@@ -228,9 +236,11 @@ def _ask(scale: RatingScale, play: Play, players: tuple[str, ...], key: str) -> 
 
     with st.form("game_guesses", border=False):
         st.markdown("What did this user give it?")
-        for player, own in keys.items():
-            st.slider(
-                escape(player), scale.low, scale.high, middle, float(step), format="%g", key=own
+        # Many sliders stand in two columns, so that the button stays in sight.
+        places = st.columns(2) if len(keys) > BESIDE else [st.container()]
+        for index, (player, own) in enumerate(keys.items()):
+            places[index % len(places)].slider(
+                escape(player), low, high, middle, step, format="%g", key=own
             )
         st.form_submit_button("Reveal", type="primary", key="reveal", shortcut="V", on_click=give)
 
@@ -249,8 +259,14 @@ def _reveal(scale: RatingScale, shown: Round, guesses: dict[str, float]) -> None
     answers = figures.said(shown.answer, guesses)
     actual = shown.answer.actual
     words = figures.describe_reveal(answers, actual, scale)
-    st.markdown(f"The user gave it **{rating_text(scale, actual)}**.")
-    chart(figures.reveal_figure(answers, actual, scale, dark=is_dark()), words, key="game_revealed")
+    chart(
+        figures.reveal_figure(answers, actual, scale, dark=is_dark()),
+        words,
+        key="game_revealed",
+        config={"displayModeBar": False},
+    )
+    if outside := beyond_scale(shown.answer.predictions.values(), scale):
+        fact(outside)
 
 
 def _known(model: GaussianModel, question: Question) -> None:

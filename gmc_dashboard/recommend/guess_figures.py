@@ -49,7 +49,7 @@ def reveal_figure(
         customdata=[html.escape(one.name, quote=False) for one in answers],
         hovertemplate="%{customdata}<br>%{x:.2f}<extra></extra>",
     )
-    style(figure, height=80 + 30 * len(answers), dark=dark, legend=False)
+    style(figure, height=76 + 28 * len(answers), dark=dark, legend=False)
     figure.update_layout(margin_t=30)
     figure.add_vline(x=actual, line={"color": colors.text, "width": 2})
     figure.add_annotation(

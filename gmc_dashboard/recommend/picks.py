@@ -24,6 +24,7 @@ BATCH = 12
 POOL = 3 * BATCH  # of the most rated titles, from which those that differ most are taken
 CANDIDATES = 200  # the most rated titles, which a person is likely to know
 WIDE = 6  # more values than this stand below their title, not beside it
+STARS_WIDTH = 124  # pixels of five stars: a title wraps the same once it is rated
 WELL_KNOWN, TELLING = "Well known", "Telling most"
 
 
@@ -137,17 +138,24 @@ def _notes(model: GaussianModel, posterior: Posterior, items: Sequence[int]) -> 
 
 def _row(name: str, model: GaussianModel, item: int, value: float | None, note: str) -> None:
     """A title with its control, or with the rating that it has been given."""
-    wide = not fits_five_stars(model.scale) and len(quick_values(model.scale)) > WIDE
+    stars = fits_five_stars(model.scale)
+    wide = not stars and len(quick_values(model.scale)) > WIDE
     title = escape(model.title(item))
-    if value is not None:
-        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.markdown(f":gray[{title}]", width="stretch")
-            st.markdown(f":gray[{rating_text(model.scale, value)}]", width="content")
-        return
-    words = title + (f"  \n:small[:gray[{note}]]" if note else "")
-    with st.container(horizontal=not wide, vertical_alignment="center", gap="small"):
-        st.markdown(words, width="stretch")
-        _control(name, model, item)
+    done = value is not None
+    with st.container(
+        horizontal=done or not wide, vertical_alignment="center", gap="small" if done else "xsmall"
+    ):
+        with st.container(width="stretch"):  # so that a long title wraps beside its control
+            words = f":gray[{title}]" if done else title
+            st.markdown(words + (f"  \n:small[:gray[{note}]]" if note else ""))
+        if value is None:
+            _control(name, model, item)
+            return
+        st.markdown(
+            f":gray[{rating_text(model.scale, value)}]",
+            width=STARS_WIDTH if stars else "content",
+            text_alignment="right",
+        )
 
 
 def _control(name: str, model: GaussianModel, item: int) -> None:

@@ -242,7 +242,7 @@ def _ask(scale: RatingScale, play: Play, players: tuple[str, ...], key: str) -> 
             places[index % len(places)].slider(
                 escape(player), low, high, middle, step, format="%g", key=own
             )
-        st.form_submit_button("Reveal", type="primary", key="reveal", shortcut="V", on_click=give)
+        st.form_submit_button("Reveal", type="primary", key="reveal", on_click=give)
 
 
 def _next(play: Play) -> None:

@@ -105,7 +105,7 @@ def _batch(run: Run, name: str, model: GaussianModel, posterior: Posterior, kind
     of, items = st.session_state.get(state, ("", []))
     if of == kind and any(own.get(item) is None for item in items):
         return list(items)
-    offered: set[int] = st.session_state.setdefault(f"{name}_offered", set())
+    offered: set[int] = st.session_state.setdefault(f"{name}_offered_{kind}", set())
     popular = covariance_data.by_popularity(covariance_data.key_of(run.id), model)
     left = [item for item in popular if item not in own]
     fresh = [item for item in left if item not in offered]

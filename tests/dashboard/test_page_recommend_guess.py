@@ -89,7 +89,9 @@ def test_a_round_is_asked_then_revealed(ids):
 
 
 def test_before_the_guess_the_page_depends_on_nothing_that_is_hidden(ids, monkeypatch):
-    before = sent(opened(PAGE, run=ids["weak"], who=GUESS, game="3"))
+    asked = opened(PAGE, run=ids["weak"], who=GUESS, game="3")
+    before = sent(asked)
+    assert asked.subheader[0].value in before
     real = Store.held_out
 
     def other(self, run, repetition=0):

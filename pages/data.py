@@ -10,7 +10,7 @@ import streamlit as st
 from gmc_core.data.ratings import Ratings
 from gmc_core.data.readers import Loaded
 from gmc_core.fitting import cost
-from gmc_core.fitting.estimates import estimate_seconds
+from gmc_core.fitting.duration import estimate_seconds
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol.filters import FilterReport
 from gmc_core.protocol.splits import Split, default_counts
@@ -272,8 +272,8 @@ def cost_card() -> None:
     st.subheader("Cost of one iteration", anchor=False)
     train = context.split().train
     needed = cost.estimate(train.user_counts, train.n_items)
-    recipe = FitSettings(iterations=2).resolved(train.scale)
-    seconds = estimate_seconds(recipe, train.user_counts, train.n_items).iterations[-1]
+    settings = FitSettings(iterations=2).resolved(train.scale)
+    seconds = estimate_seconds(settings, train.user_counts, train.n_items).iterations[-1]
     left, right = st.columns([3, 2], gap="medium")
     with left:
         number_row(

@@ -62,6 +62,10 @@ class StateError(ConfigError):
 class Fit:
     """A fit in progress: inputs that never change, and the state of the last iteration.
 
+    A new Σ is written into the memory of one that is no longer needed, which saves an N × N
+    matrix and the time for fresh memory. What has been handed out (:attr:`state`,
+    :meth:`model`) counts as lent and is never written over.
+
     Parameters
     ----------
     split : what to learn from and what to predict.
@@ -83,8 +87,8 @@ class Fit:
     Attributes
     ----------
     predictions : (n_test,) of ``state``, unprojected.
-    shown_signals, pairs : what is known of the test users, and (signal, coordinate)
-        of each held-out rating.
+    query_signals, pairs : the query set, which is what is known of the test users, and
+        (signal, coordinate) of each held-out rating.
     """
 
     def __init__(
@@ -104,7 +108,7 @@ class Fit:
         self.settings = settings.resolved(train.scale, train.n_items)
         self.team = team or ThreadPool()
         layout = Layout(self.settings.signals, train.n_users, train.n_items, self.settings.block)
-        if split.shown is not None and layout.kind != "rows":
+        if split.query is not None and layout.kind != "rows":
             raise ConfigError(
                 "Strong generalization predicts users who were absent from training. With "
                 f"{layout.kind} as signals a user is part of the model's coordinates, so a new "
@@ -127,11 +131,11 @@ class Fit:
         self.ordinal: OrdinalScale | None = None
         if self.settings.model == "ordinal":
             self.ordinal = OrdinalScale.of(train.values)
-        self.shown_signals = self.signals
-        if split.shown is not None:
-            rows = replace(layout, users=split.shown.n_users)
-            self.shown_signals = self.groups.on(Signals.of(split.shown, rows), split.shown)
-        self.pairs = self.shown_signals.layout.locate(split.test_users, split.test_items)
+        self.query_signals = self.signals
+        if split.query is not None:
+            rows = replace(layout, users=split.query.n_users)
+            self.query_signals = self.groups.on(Signals.of(split.query, rows), split.query)
+        self.pairs = self.query_signals.layout.locate(split.test_users, split.test_items)
         self._clusters: npt.NDArray[np.int64] | None = None
         if self._components > 1:
             kinds = genre_matrix(train) if layout.kind == "rows" else None
@@ -249,21 +253,21 @@ class Fit:
             after_m_step=self._drop_weights if isinstance(algorithm, MapEm) else None,
         ):
             began = time.perf_counter()
-            before = (self._state, self.predictions, self._lent)
+            old_state, old_predictions, old_lent = self._state, self.predictions, self._lent
             self._state, self._lent = step.state, False
             try:
                 self.predictions = self._predict()
-                record = self._record(step, before[1], began)
+                record = self._record(step, old_predictions, began)
             except BaseException as error:
                 # Stopped while predicting: the state stays that of the last record.
-                self._state, self.predictions, self._lent = before
+                self._state, self.predictions, self._lent = old_state, old_predictions, old_lent
                 if isinstance(error, NumericalError):
                     at = step.state.iteration
                     raise error.during(f"Predictions of iteration {at}", at) from error
                 raise
-            if algorithm.reuses_memory and not before[2]:
-                spares.put(before[0].gaussian)
-            del before, step  # or the old weights would stay in memory for one more iteration
+            if algorithm.reuses_memory and not old_lent:
+                spares.put(old_state.gaussian)
+            del old_state, step  # or the old weights would stay in memory for one more iteration
             yield record
 
     def _algorithm(self) -> EmAlgorithm[Any, Any]:
@@ -336,12 +340,12 @@ class Fit:
         weights, gaussian = state.weights, state.gaussian
         if isinstance(state, MixtureState):
             return self._predict_mixture(state)
-        if self.shown_signals is not self.signals:
-            weights = fold_in(self.shown_signals, gaussian, self.noise, self.team, self.ordinal)
-        latent = predict_pairs(self.shown_signals, weights, gaussian, *self.pairs, self.team)
-        return self._shown(latent)
+        if self.query_signals is not self.signals:
+            weights = fold_in(self.query_signals, gaussian, self.noise, self.team, self.ordinal)
+        latent = predict_pairs(self.query_signals, weights, gaussian, *self.pairs, self.team)
+        return self._in_ratings(latent)
 
-    def _shown(self, latent: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def _in_ratings(self, latent: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Predictions in ratings from the posterior means."""
         return answers(
             latent,
@@ -352,22 +356,22 @@ class Fit:
         ).prediction
 
     def _predict_mixture(self, state: MixtureState) -> npt.NDArray[np.float64]:
-        shown, found = self.shown_signals, self.memberships(state)
+        query, found = self.query_signals, self.memberships(state)
         latent = predict_mixture(
-            shown,
+            query,
             found.weights,
             found.responsibilities,
             state.mixture,
             *self.pairs,
             self.team,
         )
-        return self._shown(latent)
+        return self._in_ratings(latent)
 
     def memberships(self, state: MixtureState) -> MixtureState | Memberships:
-        """Weights and responsibilities of ``shown_signals`` under a mixture."""
-        if self.shown_signals is self.signals:
+        """Weights and responsibilities of ``query_signals`` under a mixture."""
+        if self.query_signals is self.signals:
             return state
-        return mixture_e_step(self.shown_signals, state.mixture, self.noise, self.team)
+        return mixture_e_step(self.query_signals, state.mixture, self.noise, self.team)
 
     def _record(
         self, step: EmStep, before: npt.NDArray[np.float64], began: float

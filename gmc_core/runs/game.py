@@ -85,14 +85,14 @@ class Deck:
     predictions: dict[str, Floats]
 
     @classmethod
-    def of(cls, held_out: HeldOut, train: Ratings, shown: Ratings | None = None) -> Deck:
+    def of(cls, held_out: HeldOut, train: Ratings, query: Ratings | None = None) -> Deck:
         """The held-out ratings of a run.
 
         Parameters
         ----------
         held_out : with the model's predictions; ratings of users of whom nothing is known, and
             of items outside the vocabulary, are left out, as there is nothing to guess from.
-        train : what the model was fitted to. shown : what novel users show of themselves
+        train : what the model was fitted to. query : the query set, ratings of novel users
             (strong generalization); None where the test users are those of ``train``.
 
         Raises
@@ -100,14 +100,14 @@ class Deck:
         DataError
             If there are no training ratings.
         """
-        known = train if shown is None else shown
+        known = train if query is None else query
         users, items = known.users.find(held_out.user_ids), known.items.find(held_out.item_ids)
         usable = (users >= 0) & (items >= 0)
         usable[usable] = known.user_counts[users[usable]] > 0
         split = Split(
-            protocol="weak" if shown is None else "strong",
+            protocol="weak" if query is None else "strong",
             train=train,
-            shown=shown,
+            query=query,
             test_users=users[usable].astype(np.int64),
             test_items=items[usable].astype(np.int64),
             test_values=held_out.actual[usable].astype(np.float64),

@@ -77,23 +77,23 @@ def _split(run: str, seed: int) -> Split:
     return make_split(config, prepare(config), seed)
 
 
-def deck_of(run: Run, model: GaussianModel, shown: Ratings | None) -> Deck | None:
+def deck_of(run: Run, model: GaussianModel, query: Ratings | None) -> Deck | None:
     """The run's held-out ratings as a guessing game; None if they are not written down.
 
-    shown : what the new users of a strong split show; None for the training users.
+    query : the query set of a strong split; None where training users are tested.
     """
-    return _deck(str(context.store().path), covariance_data.key_of(run.id), model, shown)
+    return _deck(str(context.store().path), covariance_data.key_of(run.id), model, query)
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
-def _deck(folder: str, key: ModelKey, _model: GaussianModel, _shown: Ratings | None) -> Deck | None:
+def _deck(folder: str, key: ModelKey, _model: GaussianModel, _query: Ratings | None) -> Deck | None:
     store = context.store()
     run = store.run(key[0])
     # The model is that of the last repetition, as for the training users.
     held_out = store.held_out(run.id, run.repetitions - 1)
     if held_out is None or _model.ratings is None:
         return None
-    return Deck.of(held_out, _model.ratings, _shown)
+    return Deck.of(held_out, _model.ratings, _query)
 
 
 def completed_table(model: GaussianModel) -> bytes:

@@ -90,7 +90,7 @@ def _deck(run: Run, model: GaussianModel) -> Deck | None:
             query_params={"run": context.NO_RUN},
         )
         return None
-    shown = None
+    query = None
     if run.config.protocol == "strong":
         people = novel_people(run, model)
         if people is None:
@@ -102,8 +102,8 @@ def _deck(run: Run, model: GaussianModel) -> Deck | None:
                 query_params={"run": context.NO_RUN},
             )
             return None
-        shown = people.ratings
-    deck = deck_of(run, model, shown)
+        query = people.ratings
+    deck = deck_of(run, model, query)
     if deck is None:
         empty_state(
             "This run stopped before it wrote down which ratings it held out. Resume it to play.",

@@ -29,7 +29,7 @@ def dealt(request, ratings):
     """A deck, and the split that it is of."""
     split = weak_split(ratings, 0) if request.param == "weak" else strong_split(ratings, 0, 20, 15)
     predictions = np.random.default_rng(4).uniform(0, 6, split.n_test)
-    return Deck.of(HeldOut.of(split, predictions), split.train, split.shown), split, predictions
+    return Deck.of(HeldOut.of(split, predictions), split.train, split.query), split, predictions
 
 
 def drawn(rounds):
@@ -81,9 +81,9 @@ def test_a_deck_of_few_users_has_few_rounds(dealt):
     deck, split, predictions = dealt
     held = HeldOut.of(split, predictions)
     few = HeldOut(*(part[:3] for part in vars(held).values()))
-    assert len(Deck.of(few, split.train, split.shown).draw(0)) == 3
+    assert len(Deck.of(few, split.train, split.query).draw(0)) == 3
     none = HeldOut(*(part[:0] for part in vars(held).values()))
-    assert Deck.of(none, split.train, split.shown).draw(0) == ()
+    assert Deck.of(none, split.train, split.query).draw(0) == ()
 
 
 def test_a_user_draws_any_of_several_held_out_ratings(ratings):

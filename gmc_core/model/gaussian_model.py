@@ -34,6 +34,7 @@ from gmc_core.gaussian.settings import FitSettings
 from gmc_core.gaussian.signals import Layout, Signals
 from gmc_core.model.answers import Answers, answers
 from gmc_core.model.calibration import Calibration, factor_of
+from gmc_core.model.shown import Explanation, Recommendations, model_html
 
 Floats = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.int64]
@@ -153,6 +154,9 @@ class GaussianModel:
     ordinal: OrdinalScale | None = None
     groups: UserGroups | None = None
     calibration: Calibration | None = None
+
+    def _repr_html_(self) -> str:
+        return model_html(self)
 
     @property
     def folds_in(self) -> bool:
@@ -375,7 +379,7 @@ class GaussianModel:
 
     def recommend(
         self, posterior: Posterior, top: int = 10, *, min_ratings: int = 0
-    ) -> list[Recommendation]:
+    ) -> Recommendations:
         """The ``top`` unseen items with the highest predictions.
 
         Ranked by the centre of the belief. For ordered ratings that is the opinion, of
@@ -391,7 +395,7 @@ class GaussianModel:
         ranked = ranked[: max(top, 0)]
         shown, sd = self.answers_of(posterior, ranked), posterior.rating_sd[ranked]
         rating, (low, high) = shown.rating, shown.interval()
-        return [
+        return Recommendations(
             Recommendation(
                 item=int(item),
                 item_id=_plain(self.items.ids[item]),
@@ -406,9 +410,9 @@ class GaussianModel:
                 high=float(high[k]),
             )
             for k, item in enumerate(ranked)
-        ]
+        )
 
-    def explain(self, posterior: Posterior, item: int) -> list[Contribution]:
+    def explain(self, posterior: Posterior, item: int) -> Explanation:
         """The rated items' shares in the prediction of ``item``, largest first.
 
         Prior mean of the item + the sum of the shares = the centre of the belief, exactly:
@@ -417,7 +421,7 @@ class GaussianModel:
         """
         shares = posterior.contributions(item)
         order = np.argsort(-np.abs(shares), kind="stable")
-        return [
+        parts = [
             Contribution(
                 item=int(posterior.observed[k]),
                 item_id=_plain(self.items.ids[posterior.observed[k]]),
@@ -427,6 +431,7 @@ class GaussianModel:
             )
             for k in order
         ]
+        return Explanation(parts, float(posterior.prior_mean[item]), self.title(item))
 
     def most_informative(
         self, posterior: Posterior, candidates: Positions, top: int = 5

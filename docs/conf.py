@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import sys
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -60,65 +59,81 @@ html_theme_options = {"navigation_with_keys": True}
 pygments_style = "friendly"
 pygments_dark_style = "monokai"
 
-# "name, other : what they are" opens an entry; in the sections of numpydoc that is a type for
-# napoleon, and elsewhere a paragraph that would run on.
+# Files of the repository that are pages of the site as well: links to them lead there.
+_PAGES = {
+    "../CHANGELOG.md": "changes.md",
+    "../CONTRIBUTING.md": "contributing.md",
+    "../gmc_core/data/sample/NOTICE.md": "sample.md",
+}
+# "name, other : what they are" opens an entry. Under the headings of numpydoc napoleon would take
+# the text for a type; elsewhere it would be a paragraph that runs on.
 _ENTRY = re.compile(r"^([a-z_]\w*(?:, [a-z_]\w*)*) : (.+)$")
-_WITHIN = re.compile(r"(?<=\.) ([a-z_]\w*(?:, [a-z_]\w*)*) : ")
-_SECTION = re.compile(r"^-{3,}$")
+_NEXT_ENTRY = re.compile(r"(?<=\.) (?=[a-z_]\w*(?:, [a-z_]\w*)* : )")
+_UNDERLINE = re.compile(r"^-{3,}$")
+# What reStructuredText would take for a substitution or a reference: |x|, name_.
+_MARKUP = re.compile(r"(\||(?<=\w)_(?!\w))")
 
 
-def _entries(lines: list[str]) -> list[str]:
-    """Docstring lines in which every described name is an item of a list."""
+def _link_pages(app: Any, name: str, source: list[str]) -> None:
+    """Lead links to files of the repository to their pages, in place."""
+    for file, page in _PAGES.items():
+        source[0] = source[0].replace(f"]({file})", f"]({page})")
+
+
+def _plain(line: str) -> str:
+    """A line of prose whose bars and trailing underscores are what they look like."""
+    parts = re.split(r"(``.*?``|:\w+:`.*?`_?)", line)
+    parts[::2] = [_MARKUP.sub(r"\\\1", part) for part in parts[::2]]
+    return "".join(parts)
+
+
+def _prose(lines: list[str]) -> list[str]:
+    """Docstring lines with entries as items of a list, and indented blocks as they stand."""
     found: list[str] = []
-    inside = False
+    inside = ""  # "entry", or "block" of formulas, code or figures
     for line in lines:
-        entry = _ENTRY.match(line)
-        if entry:
-            if not inside:
-                found.append("")
-            inside = True
-            parts = _WITHIN.split(entry[2])
-            found.append(f"- **{entry[1]}**: {parts[0]}")
-            found += [f"- **{name}**: {text}" for name, text in zip(*[iter(parts[1:])] * 2)]
-        elif inside and line.strip() and not line.startswith((" ", "-")):
-            parts = _WITHIN.split(line)
-            found.append(f"  {parts[0]}")
-            found += [f"- **{name}**: {text}" for name, text in zip(*[iter(parts[1:])] * 2)]
-        elif inside and line.startswith(" "):
-            found.append(f"  {line.strip()}")
-        else:
-            inside = False
+        indented, blank = line.startswith("    "), not line.strip()
+        if inside == "block" and (indented or blank):
             found.append(line)
-    return found
-
-
-def _formulas(lines: list[str]) -> list[str]:
-    """Docstring lines in which an indented block after a blank line is shown as it stands."""
-    found = lines[:1]
-    literal = False
-    for before, line in pairwise(lines):
-        indented = line.startswith("    ")
-        if line.strip() and not indented:
-            literal = False
-        elif indented and not before.strip() and not literal:
-            above = next((text for text in reversed(found) if text.strip()), "")
-            if not above.startswith((" ", "- ", "..")) and not above.endswith("::"):
-                found += ["::", ""]
-            literal = True
-        found.append(line)
+        elif indented and inside != "entry" and found and not found[-1].strip():
+            inside = "block"
+            found += ["::", "", line]
+        elif _ENTRY.match(line):
+            if inside != "entry":
+                found.append("")
+            inside = "entry"
+            for entry in _NEXT_ENTRY.split(line):
+                names, text = entry.split(" : ", 1)
+                found.append(f"- **{names}**: {_plain(text)}")
+        elif inside == "entry" and not blank:
+            first, *others = _NEXT_ENTRY.split(line.strip())
+            found.append(f"  {_plain(first)}")
+            for entry in others:
+                names, text = entry.split(" : ", 1)
+                found.append(f"- **{names}**: {_plain(text)}")
+        else:
+            inside = ""
+            found.append(_plain(line))
     return found
 
 
 def _readable(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
     """Make the house's docstrings into reStructuredText, in place."""
-    cut = next((k - 1 for k, line in enumerate(lines) if _SECTION.match(line)), len(lines))
-    head, sections = lines[:cut], lines[cut:]
-    # In sections an entry's text is its description, not its type.
-    told = [_ENTRY.sub(r"\1\n    \2", line).split("\n") for line in sections]
-    lines[:] = [*_entries(_formulas(head)), *(line for part in told for line in part)]
+    heads = [k - 1 for k, line in enumerate(lines) if _UNDERLINE.match(line)]
+    cut = heads[0] if heads else len(lines)
+    sections: list[str] = []
+    for line in lines[cut:]:
+        if entry := _ENTRY.match(line):
+            sections += [entry[1], f"    {_plain(entry[2])}"]
+        elif _UNDERLINE.match(line) or line.startswith((">>>", "...")):
+            sections.append(line)
+        else:
+            sections.append(_plain(line))
+    lines[:] = [*_prose(lines[:cut]), "", *sections]
 
 
 def setup(app: Any) -> dict[str, bool]:
     """Called by Sphinx; before napoleon, whose priority is 500."""
+    app.connect("source-read", _link_pages)
     app.connect("autodoc-process-docstring", _readable, priority=400)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

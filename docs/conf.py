@@ -97,7 +97,8 @@ def _prose(lines: list[str]) -> list[str]:
             found.append(line)
         elif indented and inside != "entry" and found and not found[-1].strip():
             inside = "block"
-            found += ["::", "", line]
+            above = next((text for text in reversed(found) if text.strip()), "")
+            found += [line] if above.endswith("::") else ["::", "", line]
         elif _ENTRY.match(line):
             if inside != "entry":
                 found.append("")

@@ -16,7 +16,12 @@ class Recommendations(list["Recommendation"]):
 
     def _repr_html_(self) -> str:
         rows = [
-            (item.title, f"{item.predicted:.2f}", f"{item.low:g} – {item.high:g}", item.n_ratings)
+            (
+                item.title,
+                f"{item.predicted:.2f}",
+                f"{item.low:.2f} – {item.high:.2f}",
+                item.n_ratings,
+            )
             for item in self
         ]
         return html.table(("title", "predicted", "interval", "training ratings"), rows)

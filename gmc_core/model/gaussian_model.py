@@ -34,7 +34,9 @@ from gmc_core.gaussian.settings import FitSettings
 from gmc_core.gaussian.signals import Layout, Signals
 from gmc_core.model.answers import Answers, answers
 from gmc_core.model.calibration import Calibration, factor_of
+from gmc_core.model.shown import Contribution as Contribution
 from gmc_core.model.shown import Explanation, Recommendations, model_html
+from gmc_core.model.shown import Recommendation as Recommendation
 
 Floats = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.int64]
@@ -78,44 +80,6 @@ class Posterior:
         return prior - self._whitened[:, items].T @ self._whitened[:, others]
 
 
-@dataclass(frozen=True)
-class Contribution:
-    """One rated item's share in the centre of a belief: in ratings, or in latent responses."""
-
-    item: int
-    item_id: object
-    title: str
-    rating: float
-    share: float
-
-
-@dataclass(frozen=True)
-class Recommendation:
-    """One recommended item.
-
-    predicted : in ratings, unprojected; as everywhere, see :mod:`gmc_core.model.answers`.
-    rating : the same projected to the scale.
-    latent : what the explanation adds up to: the prediction itself, or for ordered
-        ratings the latent response.
-    sd : posterior standard deviation of a rating, or of a latent response.
-    n_ratings : training ratings of the item, 0 if the model does not know.
-    low, high : ends of its interval in ratings;
-        :func:`gmc_core.model.calibration.note_of` says which.
-    """
-
-    item: int
-    item_id: object
-    title: str
-    genres: tuple[str, ...]
-    predicted: float
-    rating: float
-    latent: float
-    sd: float
-    n_ratings: int
-    low: float
-    high: float
-
-
 @dataclass(frozen=True, eq=False)
 class Predictions:
     """Predictions of pairs: NaN where the item is unknown, the item's mean where only
@@ -157,7 +121,14 @@ class GaussianModel:
     calibration: Calibration | None = None
 
     def _repr_html_(self) -> str:
-        return model_html(self)
+        ratings = "kept without its ratings"
+        if self.ratings is not None:
+            ratings = f"{len(self.ratings):,} training ratings of {self.ratings.n_users:,} users"
+        about = (
+            f"Gaussian over {self.gaussian.dimension:,} coordinates ({self.layout.kind} as "
+            f"signals), iteration {self.iteration}; {self.data_name}, {ratings}, scale {self.scale}"
+        )
+        return model_html(about, self.settings.as_dict(), self.calibration)
 
     @property
     def folds_in(self) -> bool:

@@ -1,17 +1,54 @@
-"""A model, recommendations and explanations as a notebook shows them."""
+"""What a model tells of a user: recommendations and explanations, shown by notebooks as well."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from gmc_core.base import html
-from gmc_core.model.calibration import note_of
-
-if TYPE_CHECKING:
-    from gmc_core.model.gaussian_model import Contribution, GaussianModel, Recommendation
+from gmc_core.model.calibration import Calibration, note_of
 
 
-class Recommendations(list["Recommendation"]):
+@dataclass(frozen=True)
+class Contribution:
+    """One rated item's share in the centre of a belief: in ratings, or in latent responses."""
+
+    item: int
+    item_id: object
+    title: str
+    rating: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """One recommended item.
+
+    predicted : in ratings, unprojected; as everywhere, see :mod:`gmc_core.model.answers`.
+    rating : the same projected to the scale.
+    latent : what the explanation adds up to: the prediction itself, or for ordered
+        ratings the latent response.
+    sd : posterior standard deviation of a rating, or of a latent response.
+    n_ratings : training ratings of the item, 0 if the model does not know.
+    low, high : ends of its interval in ratings;
+        :func:`gmc_core.model.calibration.note_of` says which.
+    """
+
+    item: int
+    item_id: object
+    title: str
+    genres: tuple[str, ...]
+    predicted: float
+    rating: float
+    latent: float
+    sd: float
+    n_ratings: int
+    low: float
+    high: float
+
+
+class Recommendations(list[Recommendation]):
     """A list of recommendations that a notebook shows as a table."""
 
     def _repr_html_(self) -> str:
@@ -27,7 +64,7 @@ class Recommendations(list["Recommendation"]):
         return html.table(("title", "predicted", "interval", "training ratings"), rows)
 
 
-class Explanation(list["Contribution"]):
+class Explanation(list[Contribution]):
     """A list of contributions that a notebook shows as a sum.
 
     start : the belief about the item before any rating. title : of the item.
@@ -49,16 +86,9 @@ class Explanation(list["Contribution"]):
         return html.table(("because of", "rated", "share"), rows)
 
 
-def model_html(model: GaussianModel) -> str:
-    """HTML of a model: of what it is, how it was made, and how sure its intervals are."""
-    given = [(key, value) for key, value in model.settings.as_dict().items() if value is not None]
-    ratings = "kept without its ratings"
-    if model.ratings is not None:
-        ratings = f"{len(model.ratings):,} training ratings of {model.ratings.n_users:,} users"
-    about = (
-        f"Gaussian over {model.gaussian.dimension:,} coordinates ({model.layout.kind} as signals), "
-        f"iteration {model.iteration}; {model.data_name}, {ratings}, scale {model.scale}. "
-    )
-    return html.caption(about + note_of(model.calibration)) + html.table(
+def model_html(about: str, settings: Mapping[str, Any], calibration: Calibration | None) -> str:
+    """HTML of a model: what it is, how sure its intervals are, and how it was made."""
+    given = [(key, value) for key, value in settings.items() if value is not None]
+    return html.caption(f"{about}. {note_of(calibration)}") + html.table(
         ("setting", "value"), given
     )

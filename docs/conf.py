@@ -49,6 +49,7 @@ napoleon_use_ivar = True
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88
 add_module_names = False
+autodoc_type_aliases = {"npt.ArrayLike": "ArrayLike"}
 
 html_theme = "furo"
 html_title = f"{project} {release}"

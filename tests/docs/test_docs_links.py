@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from argparse import _SubParsersAction
 from pathlib import Path
 
 import pytest
+
+from gmc_core.cli import build_parser
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -91,6 +94,19 @@ def test_every_page_is_in_the_table_of_contents():
         path.relative_to(DOCS).with_suffix("").as_posix() for path in PAGES if DOCS in path.parents
     }
     assert listed == pages
+
+
+def test_every_command_and_page_has_its_place():
+    parser = build_parser()
+    (commands,) = [a.choices for a in parser._actions if isinstance(a, _SubParsersAction)]
+    text = (DOCS / "cli.md").read_text(encoding="utf-8")
+    named = set(" ".join(re.findall(r"^## (.+)$", text, flags=re.M)).split())
+    listed = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.+?) \|", text, flags=re.M))))
+    assert len(commands) > 10
+    assert set(commands) - named == set() and set(commands) - listed == set()
+    dashboard = (DOCS / "dashboard.md").read_text(encoding="utf-8")
+    addresses = set(re.findall(r"^\| \w+ \| `/(\w*)` \|", dashboard, flags=re.M))
+    assert addresses == {path.stem for path in (ROOT / "pages").glob("*.py")} - {"home"} | {""}
 
 
 def test_nothing_is_fetched_from_elsewhere():

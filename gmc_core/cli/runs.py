@@ -6,7 +6,7 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any
 
-from gmc_core.base.words import moment
+from gmc_core.base.times import moment
 from gmc_core.cli.output import duration, figure, note, size, table, write_json
 from gmc_core.cli.parser import add_command
 

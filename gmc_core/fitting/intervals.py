@@ -4,8 +4,8 @@ The model's posterior gives every prediction a standard deviation; how many of t
 interval needs is learned on ratings held out inside the training set (split conformal
 prediction, Vovk et al. 2005; Lei et al. 2018): the interval of level p is as wide as
 covers a share p of those. They are drawn from every user, each weighing alike, as the
-protocol draws its test ratings (:mod:`gmc_core.protocol.holdout`): the p speaks of a random rating
-of a random user, not of those who rate most.
+protocol draws its test ratings (:mod:`gmc_core.protocol.validation`): the p speaks of a random
+rating of a random user, not of those who rate most.
 
 For ordered ratings the interval is one of latent responses, and a rating is covered when its
 own interval of latent responses touches it.
@@ -43,7 +43,7 @@ from gmc_core.model.calibration import USUAL_LEVEL, Calibration
 from gmc_core.model.gaussian_model import GaussianModel
 from gmc_core.model.mixture_model import MixtureModel
 from gmc_core.model.model_file import load_model, save_model
-from gmc_core.protocol.holdout import hold_out
+from gmc_core.protocol.validation import hold_out
 
 Floats = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.int64]

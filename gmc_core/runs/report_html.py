@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from gmc_core.base.words import moment
+from gmc_core.base.times import moment
 from gmc_core.protocol.metrics import few_held_out
 from gmc_core.runs.store import Run, Store
 

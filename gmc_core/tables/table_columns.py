@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from gmc_core.base.errors import ConfigError
 from gmc_core.base.table_files import number_text
-from gmc_core.data.readers.codes import code_numbers, code_of
 from gmc_core.data.readers.doubts import ruined_ids
+from gmc_core.data.readers.not_rated import code_numbers, code_of
 from gmc_core.data.readers.numbers import NumberForm
 
 # What stands for a missing entry, in any case.

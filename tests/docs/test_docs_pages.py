@@ -67,7 +67,7 @@ LAB_SHEET = GUIDE.split("## Lab sheet")[1]
 
 
 @pytest.mark.parametrize(
-    "link", [shown for shown, _ in LINKS if "?" in shown and f"[`{shown}`]" in LAB_SHEET]
+    "link", sorted({shown for shown, _ in LINKS if "?" in shown and f"[`{shown}`]" in LAB_SHEET})
 )
 @pytest.mark.usefixtures("_own_folders")
 def test_a_link_of_the_guide_shows_what_it_says(link):

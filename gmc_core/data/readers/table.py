@@ -23,7 +23,7 @@ import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 from pyarrow import csv as arrow_csv
 
 from gmc_core.base.errors import DataError
-from gmc_core.data.readers.codes import is_code
+from gmc_core.data.readers.not_rated import is_code
 from gmc_core.data.readers.numbers import parse_number
 from gmc_core.data.readers.quotes import WHITESPACE, settle
 from gmc_core.data.readers.vocabulary import Encoded, encode_texts, is_canonical_integer

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 from gmc_core.base.errors import DataError, brief
-from gmc_core.data.readers.rows import RowText
+from gmc_core.data.readers.rows_as_text import RowText
 
 MAX_ROWS = 1_048_576  # of a sheet of Excel
 MAX_INFLATED = 1024**3  # bytes; the texts of a workbook are held while it is read

@@ -9,7 +9,7 @@ store.records(run.id)                  # (repetition, IterationRecord) so far
 
 from gmc_core.runs.store.artifacts import HeldOut
 from gmc_core.runs.store.errors import StoreError
-from gmc_core.runs.store.places import home
+from gmc_core.runs.store.folders import home
 from gmc_core.runs.store.run import ENDED, RESUMABLE, STATES, Run, State
 from gmc_core.runs.store.store import Store
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Protocol
 
-from gmc_core.base.words import moment
+from gmc_core.base.times import moment
 from gmc_core.comparison.plan import ComparisonPlan
 from gmc_core.data.hashes import given_name
 from gmc_core.data.ratings import RatingScale

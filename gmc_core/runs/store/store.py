@@ -14,7 +14,7 @@ from typing import Any
 
 from gmc_core.runs.store import calibrations
 from gmc_core.runs.store.errors import StoreError, explained
-from gmc_core.runs.store.places import disk_bytes
+from gmc_core.runs.store.folders import disk_bytes
 from gmc_core.runs.store.run import Run
 from gmc_core.runs.store.submitting import Submitting
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gmc_core.comparison.plan import ComparisonPlan
-from gmc_core.fitting.estimates import LONGEST, Estimate
+from gmc_core.fitting.duration import LONGEST, Estimate
 from gmc_core.fitting.fit import IterationRecord
 from gmc_core.runs.store.cells import Cell
 from gmc_core.runs.store.run import Run

@@ -19,7 +19,7 @@ from gmc_core.fitting.intervals import calibrate_file
 from gmc_core.gaussian.linalg.threads import Cancelled, ThreadPool
 from gmc_core.model.calibration import AFFORDABLE_SECONDS
 from gmc_core.runs.store import Store, StoreError, calibrations
-from gmc_core.runs.store.places import disk_bytes
+from gmc_core.runs.store.folders import disk_bytes
 from gmc_core.runs.store.run import Run
 from gmc_core.runs.worker.heartbeat import Heartbeat
 

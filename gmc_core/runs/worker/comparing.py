@@ -26,7 +26,7 @@ from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.runs.comparisons import other_folders, submit_or_find_comparison, summary_of
 from gmc_core.runs.store import Run, Store, StoreError
 from gmc_core.runs.store.cells import Cell
-from gmc_core.runs.store.places import remove_parts, write_atomically
+from gmc_core.runs.store.folders import remove_parts, write_atomically
 from gmc_core.runs.store.queue import Claim, Lost, register, retire, take
 from gmc_core.runs.store.run import State
 from gmc_core.runs.worker.attempt import Attempt, Cache

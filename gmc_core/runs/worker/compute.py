@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from gmc_core.base.errors import GmcError
 from gmc_core.fitting.compiling import compile_for
-from gmc_core.fitting.estimates import estimate_of_fit
+from gmc_core.fitting.duration import estimate_of_fit
 from gmc_core.fitting.experiment import (
     Prepared,
     Repetition,
@@ -21,7 +21,7 @@ from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.model.model_file import save_model
 from gmc_core.model.pictures import HeatmapBinner, picture_orders
 from gmc_core.runs.store import StoreError, artifacts
-from gmc_core.runs.store.places import remove_parts, write_atomically
+from gmc_core.runs.store.folders import remove_parts, write_atomically
 from gmc_core.runs.store.queue import Claim
 from gmc_core.runs.store.run import State
 from gmc_core.runs.store.waiting import cost_with_estimate

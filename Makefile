@@ -7,7 +7,7 @@ LOWEST_TESTS := tests/cli tests/doctor tests/protocol tests/data/test_readers_fo
 	tests/gaussian/test_map_em.py tests/gaussian/test_exact.py tests/model/test_model_file.py \
 	tests/tables/test_imputer.py tests/dashboard/test_app_home.py
 
-.PHONY: app fit wheel test test-lowest check reproduce bench screenshots clean
+.PHONY: app fit wheel test test-lowest check docs reproduce bench screenshots clean
 
 $(VENV)/ready: requirements.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -58,6 +58,11 @@ check: $(VENV)/ready-dev
 	$(BIN)/mypy
 	-$(BIN)/pip-audit --requirement requirements.txt --progress-spinner off
 
+# The site, in build/docs: offline, and a warning is an error.
+docs: $(VENV)/ready-dev
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going -q -b html docs build/docs
+	@echo "build/docs/index.html"
+
 # The paper's Table 2; needs MovieLens 1M: make reproduce DATA=path/to/ml-1m.zip
 reproduce: $(VENV)/ready
 	$(BIN)/gmc reproduce --table 2 $(if $(DATA),--data $(DATA))
@@ -65,9 +70,9 @@ reproduce: $(VENV)/ready
 bench: $(VENV)/ready
 	$(BIN)/python -m benchmarks $(if $(DATA),--ml1m $(DATA))
 
-# The README's three pictures, of the embedded sample.
+# The three pictures of README and docs, of the embedded sample.
 screenshots: $(VENV)/ready-dev
 	$(BIN)/python -m tests.tools.screenshots docs/images --readme
 
 clean:
-	rm -rf $(VENV) $(LOWEST) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) dist build/docs .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -20,6 +20,7 @@ from gmc_core.base.errors import ConfigError, NumericalError
 from gmc_core.data.ratings import RatingScale
 from gmc_core.fitting.cost import Cost, check_memory, estimate_fit, has_large_weights
 from gmc_core.fitting.records import IterationRecord as IterationRecord
+from gmc_core.fitting.shown import fit_html
 from gmc_core.gaussian.attributes import UserGroups
 from gmc_core.gaussian.covariance import DenseCovariance
 from gmc_core.gaussian.em import MapEm, initial_state
@@ -87,6 +88,7 @@ class Fit:
     Attributes
     ----------
     predictions : (n_test,) of ``state``, unprojected.
+    history : the records so far, of this object: a resumed fit begins with none.
     query_signals, pairs : the query set, which is what is known of the test users, and
         (signal, coordinate) of each held-out rating.
     """
@@ -145,6 +147,12 @@ class Fit:
         self._state = start or self._initial_state()
         self._lent = start is not None  # whether somebody else may hold the state's Σ
         self.predictions = self._predict()
+        self.history: list[IterationRecord] = []
+
+    def _repr_html_(self) -> str:
+        train = self.split.train
+        sizes = f"{train.n_users:,} × {train.n_items:,}, {len(train):,} ratings"
+        return fit_html(train.name, self.history, self.settings.as_dict(), sizes)
 
     @property
     def state(self) -> EmState:
@@ -267,6 +275,7 @@ class Fit:
                 raise
             if algorithm.reuses_memory and not old_lent:
                 spares.put(old_state.gaussian)
+            self.history.append(record)
             del old_state, step  # or the old weights would stay in memory for one more iteration
             yield record
 

@@ -34,6 +34,9 @@ from gmc_core.gaussian.settings import FitSettings
 from gmc_core.gaussian.signals import Layout, Signals
 from gmc_core.model.answers import Answers, answers
 from gmc_core.model.calibration import Calibration, factor_of
+from gmc_core.model.shown import Contribution as Contribution
+from gmc_core.model.shown import Explanation, Recommendations, model_html
+from gmc_core.model.shown import Recommendation as Recommendation
 
 Floats = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.int64]
@@ -77,44 +80,6 @@ class Posterior:
         return prior - self._whitened[:, items].T @ self._whitened[:, others]
 
 
-@dataclass(frozen=True)
-class Contribution:
-    """One rated item's share in the centre of a belief: in ratings, or in latent responses."""
-
-    item: int
-    item_id: object
-    title: str
-    rating: float
-    share: float
-
-
-@dataclass(frozen=True)
-class Recommendation:
-    """One recommended item.
-
-    predicted : in ratings, unprojected; as everywhere, see :mod:`gmc_core.model.answers`.
-    rating : the same projected to the scale.
-    latent : what the explanation adds up to: the prediction itself, or for ordered
-        ratings the latent response.
-    sd : posterior standard deviation of a rating, or of a latent response.
-    n_ratings : training ratings of the item, 0 if the model does not know.
-    low, high : ends of its interval in ratings;
-        :func:`gmc_core.model.calibration.note_of` says which.
-    """
-
-    item: int
-    item_id: object
-    title: str
-    genres: tuple[str, ...]
-    predicted: float
-    rating: float
-    latent: float
-    sd: float
-    n_ratings: int
-    low: float
-    high: float
-
-
 @dataclass(frozen=True, eq=False)
 class Predictions:
     """Predictions of pairs: NaN where the item is unknown, the item's mean where only
@@ -154,6 +119,16 @@ class GaussianModel:
     ordinal: OrdinalScale | None = None
     groups: UserGroups | None = None
     calibration: Calibration | None = None
+
+    def _repr_html_(self) -> str:
+        ratings = "kept without its ratings"
+        if self.ratings is not None:
+            ratings = f"{len(self.ratings):,} training ratings of {self.ratings.n_users:,} users"
+        about = (
+            f"Gaussian over {self.gaussian.dimension:,} coordinates ({self.layout.kind} as "
+            f"signals), iteration {self.iteration}; {self.data_name}, {ratings}, scale {self.scale}"
+        )
+        return model_html(about, self.settings.as_dict(), self.calibration)
 
     @property
     def folds_in(self) -> bool:
@@ -376,7 +351,7 @@ class GaussianModel:
 
     def recommend(
         self, posterior: Posterior, top: int = 10, *, min_ratings: int = 0
-    ) -> list[Recommendation]:
+    ) -> Recommendations:
         """The ``top`` unseen items with the highest predictions.
 
         Ranked by the centre of the belief. For ordered ratings that is the latent response, of
@@ -392,7 +367,7 @@ class GaussianModel:
         ranked = ranked[: max(top, 0)]
         shown, sd = self.answers_of(posterior, ranked), posterior.rating_sd[ranked]
         rating, (low, high) = shown.rating, shown.interval()
-        return [
+        return Recommendations(
             Recommendation(
                 item=int(item),
                 item_id=_plain(self.items.ids[item]),
@@ -407,9 +382,9 @@ class GaussianModel:
                 high=float(high[k]),
             )
             for k, item in enumerate(ranked)
-        ]
+        )
 
-    def explain(self, posterior: Posterior, item: int) -> list[Contribution]:
+    def explain(self, posterior: Posterior, item: int) -> Explanation:
         """The rated items' shares in the prediction of ``item``, largest first.
 
         Prior mean of the item + the sum of the shares = the centre of the belief, exactly:
@@ -418,7 +393,7 @@ class GaussianModel:
         """
         shares = posterior.contributions(item)
         order = np.argsort(-np.abs(shares), kind="stable")
-        return [
+        parts = [
             Contribution(
                 item=int(posterior.observed[k]),
                 item_id=_plain(self.items.ids[posterior.observed[k]]),
@@ -428,6 +403,7 @@ class GaussianModel:
             )
             for k in order
         ]
+        return Explanation(parts, float(posterior.prior_mean[item]), self.title(item))
 
     def most_informative(
         self, posterior: Posterior, candidates: Positions, top: int = 5

@@ -23,7 +23,6 @@ KINDS = {
 }
 PAIR = "pair"  # name of the heatmap's selection
 COMFORTABLE, MAX_SHOWN = 60, 200
-HEATMAP_HEIGHT = 720
 _LABEL_LENGTH = 26
 _MIN_LIMIT = 1e-6
 
@@ -170,25 +169,29 @@ def heatmap_chart(
     """
     colors = palette(dark)
     n, limit = len(labels), color_limit(matrix)
-    axis = alt.Axis(
-        labelFontSize=max(7, min(11, int(400 / max(n, 1)))),
-        labelLimit=170,
-        labelOverlap=n > COMFORTABLE,
-        labelColor=colors.muted,
-        labelFlush=False,
-        ticks=False,
-        domain=False,
-        title=None,
+    # Below the picture a label takes height from it; beside it there is room.
+    across, down = (
+        alt.Axis(
+            labelFontSize=max(7, min(11, int(270 / max(n, 1)))),
+            labelLimit=room,
+            labelOverlap=n > COMFORTABLE,
+            labelColor=colors.muted,
+            labelFlush=False,
+            ticks=False,
+            domain=False,
+            title=None,
+        )
+        for room in (105, 170)
     )
     pair = alt.selection_point(name=PAIR, fields=["i", "j"], on="click", empty=False)
     framed = alt.when(pair)
     steps = np.linspace(-limit, limit, len(colors.diverging))
     return (
-        alt.Chart(heatmap_table(matrix, labels, counts), height=HEATMAP_HEIGHT)
+        alt.Chart(heatmap_table(matrix, labels, counts))
         .mark_rect(cursor="pointer", stroke=colors.text)
         .encode(
-            x=alt.X("column:N", sort=list(labels), axis=axis, scale=alt.Scale(padding=0)),
-            y=alt.Y("row:N", sort=list(labels), axis=axis, scale=alt.Scale(padding=0)),
+            x=alt.X("column:N", sort=list(labels), axis=across, scale=alt.Scale(padding=0)),
+            y=alt.Y("row:N", sort=list(labels), axis=down, scale=alt.Scale(padding=0)),
             color=alt.Color(
                 "value:Q",
                 title=KINDS[kind],
@@ -198,7 +201,9 @@ def heatmap_chart(
                     clamp=True,
                     interpolate="rgb",
                 ),
-                legend=alt.Legend(orient="top", gradientLength=260, format=".2~g", titleLimit=200),
+                legend=alt.Legend(
+                    orient="right", gradientLength=200, format=".2~g", titleLimit=200
+                ),
             ),
             strokeWidth=framed.then(alt.value(3)).otherwise(alt.value(0)),
             order=framed.then(alt.value(1)).otherwise(alt.value(0)),  # the frame on top

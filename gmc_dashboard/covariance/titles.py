@@ -13,7 +13,7 @@ from gmc_core.runs.store import Run
 from gmc_dashboard.covariance import data as covariance_data
 from gmc_dashboard.covariance import figures as figures
 from gmc_dashboard.covariance.taste_figures import pair_sentence, partial_sentence
-from gmc_dashboard.covariance.views import run_part
+from gmc_dashboard.covariance.views import picture_room, run_part
 from gmc_dashboard.recommend.figures import genres_of
 from gmc_dashboard.shared import link_state
 from gmc_dashboard.shared.components import download, escape, fact, number_row
@@ -54,16 +54,18 @@ def chosen_titles(run: Run, model: GaussianModel) -> None:
     placed, matrix = covariance_data.block(key, model, items, str(kind), str(order))
     labels = figures.axis_labels(model, placed)
     counts = [int(model.item_counts[item]) for item in placed]
-    left, right = st.columns([2, 1], gap="medium")
-    with left:
+    left, right = st.columns([5, 2], gap="medium")
+    with left, picture_room():
         event = st.altair_chart(
             figures.heatmap_chart(matrix, labels, counts, kind=str(kind), dark=is_dark()),
+            height="stretch",
             on_select="rerun",
             selection_mode=figures.PAIR,
             # New titles or another order are another chart: places of a click would lie.
             key=f"heatmap_{hash((key, tuple(placed), kind))}",
             alt=figures.describe_heatmap(matrix, labels, str(kind)),
         )
+    with left:
         fact(
             "Click a cell to read what it means. Colours end at the 99th percentile; the diagonal "
             "lies beyond it."

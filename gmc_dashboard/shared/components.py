@@ -38,6 +38,7 @@ _CHART_CONFIG = {
 # A link's padding is for its background; its text stands in line with the text around it.
 # Without a pointer that hovers, a chart's toolbar would stand over its legend for good.
 _STYLE = """<style>
+[data-testid="stMain"] h1 { padding: 0 }
 [data-testid="stMain"] [data-testid="stPageLink-NavLink"] { position: relative; left: -0.5rem }
 @media (hover: none) { .js-plotly-plot .modebar-container { display: none !important } }
 </style>"""

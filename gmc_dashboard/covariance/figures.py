@@ -157,6 +157,7 @@ def heatmap_chart(
     *,
     kind: str,
     dark: bool = False,
+    least: int | None = None,
 ) -> alt.Chart:
     """Clickable heatmap of named items, in the order given.
 
@@ -166,15 +167,16 @@ def heatmap_chart(
     Parameters
     ----------
     matrix : (n, n), n ≤ 200. labels : (n,) unique. counts : (n,) ratings.
+    least : size of the smallest text, px; labels that do not fit then are left out.
     """
     colors = palette(dark)
     n, limit = len(labels), color_limit(matrix)
     # Below the picture a label takes height from it; beside it there is room.
     across, down = (
         alt.Axis(
-            labelFontSize=max(7, min(11, int(270 / max(n, 1)))),
-            labelLimit=room,
-            labelOverlap=n > COMFORTABLE,
+            labelFontSize=least or max(7, min(11, int(270 / max(n, 1)))),
+            labelLimit=room if least is None else 1.5 * room,
+            labelOverlap=least is not None or n > COMFORTABLE,
             labelColor=colors.muted,
             labelFlush=False,
             ticks=False,
@@ -202,7 +204,12 @@ def heatmap_chart(
                     interpolate="rgb",
                 ),
                 legend=alt.Legend(
-                    orient="right", gradientLength=200, format=".2~g", titleLimit=200
+                    orient="right",
+                    gradientLength=200,
+                    format=".2~g",
+                    labelFontSize=least or 11,
+                    titleFontSize=least or 12,
+                    titleLimit=200,
                 ),
             ),
             strokeWidth=framed.then(alt.value(3)).otherwise(alt.value(0)),

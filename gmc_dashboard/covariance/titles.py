@@ -17,11 +17,13 @@ from gmc_dashboard.covariance.views import picture_room, run_part
 from gmc_dashboard.recommend.figures import genres_of
 from gmc_dashboard.shared import link_state
 from gmc_dashboard.shared.components import download, escape, fact, number_row
+from gmc_dashboard.shared.presenting import LEAST, presenting
 from gmc_dashboard.shared.tables import to_csv
 from gmc_dashboard.shared.theme import is_dark
 
 SOURCES = ("Most rated", "Genre", "Search")
 DEFAULT_SHOWN = 30
+PRESENTED = 16  # as many as can be named in large type
 ROW, COLUMN = "pair_row", "pair_column"
 
 
@@ -57,7 +59,14 @@ def chosen_titles(run: Run, model: GaussianModel) -> None:
     left, right = st.columns([5, 2], gap="medium")
     with left, picture_room():
         event = st.altair_chart(
-            figures.heatmap_chart(matrix, labels, counts, kind=str(kind), dark=is_dark()),
+            figures.heatmap_chart(
+                matrix,
+                labels,
+                counts,
+                kind=str(kind),
+                dark=is_dark(),
+                least=LEAST if presenting() else None,
+            ),
             height="stretch",
             on_select="rerun",
             selection_mode=figures.PAIR,
@@ -105,7 +114,8 @@ def _choose(
     most = min(figures.MAX_SHOWN, len(popular))
     if most <= 2:
         return tuple(popular)
-    state, default = f"titles_count_{most}", min(DEFAULT_SHOWN, most)
+    usual = PRESENTED if presenting() else DEFAULT_SHOWN
+    state, default = f"titles_count_{most}_{usual}", min(usual, most)
     if link_state.unset(state):
         asked = link_state.recall("n")
         st.session_state[state] = min(max(int(asked), 2), most) if asked.isdecimal() else default

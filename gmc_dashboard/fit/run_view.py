@@ -25,6 +25,7 @@ from gmc_dashboard.fit.run_words import result_sentence, scale_words, status_tex
 from gmc_dashboard.shared import context, found_run
 from gmc_dashboard.shared.components import chart, escape, guard
 from gmc_dashboard.shared.control_bar import Action, Badge, control_bar
+from gmc_dashboard.shared.presenting import presenting
 from gmc_dashboard.shared.references import PAPER_LABEL, References, references, try_again
 from gmc_dashboard.shared.run_actions import cancel, exports, resume, start_worker
 from gmc_dashboard.shared.theme import is_dark
@@ -167,7 +168,7 @@ def _next_steps(run: Run) -> None:
     """
     waiting = context.store().model_path(run.id) is None or not run.ended_for_good
     links = not (waiting and (run.ended_for_good or not run.keeps_model))
-    if not links and run.state != "finished":
+    if presenting() or (not links and run.state != "finished"):
         return
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         for page, text, icon in NEXT_STEPS if links else ():
@@ -240,6 +241,8 @@ def _status(run: Run, curves: Curves, seen: Evidence | None = None) -> None:
             f"{text} What it reached can be used as a partial model, or resumed.",
             icon=":material/stop_circle:",
         )
+    elif run.state == "finished" and presenting():
+        st.markdown(_in_short(run, seen))
     elif run.state == "finished":
         text = f"{result_sentence(run, references(run).lines)}\n\n{advice.sentences(seen)}"
         if advice.is_good(seen):
@@ -249,6 +252,15 @@ def _status(run: Run, curves: Curves, seen: Evidence | None = None) -> None:
     if not run.ended_for_good:
         st.progress(run.progress, text=text)
         st.caption(advice.what_to_look_for(run))
+
+
+def _in_short(run: Run, seen: Evidence | None) -> str:
+    """The figure, and the first of what it shows, for a projector."""
+    summary = run.summary or {}
+    nmae, se = summary.get("nmae"), summary.get("nmae_se")
+    figure = "" if nmae is None else f"**NMAE {nmae:.4f}**" + (f" ± {se:.4f}" if se else "") + ". "
+    first = advice.sentences(seen).split(". ")[0].rstrip(".") if seen is not None else ""
+    return figure + (f"{first}." if first else "")
 
 
 def _charts(run: Run, curves: Curves, known: References, others: Sequence[Run]) -> None:

@@ -22,10 +22,10 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 # picture (a rating, a picked run, an iteration) is no step.
 STEPS = (
     *("run", "sweep", "comparison", "data"),
-    *("view", "titles_from", "title", "who", "user", "tab", "chapter"),
+    *("view", "titles_from", "title", "who", "user", "tab", "chapter", "tour"),
 )
 # Buttons that lead to another page; what they write belongs to that page's address.
-LEAVING = ("leave_to_fit",)
+LEAVING = ("leave_to_fit", "leave_to_tour")
 _AGAIN, _ONCE_MORE = "gmc_dashboard.returned.again", "gmc_dashboard.returned.once_more"
 
 _SCRIPT = """<script>

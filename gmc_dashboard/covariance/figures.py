@@ -175,7 +175,7 @@ def heatmap_chart(
     across, down = (
         alt.Axis(
             labelFontSize=least or max(7, min(11, int(270 / max(n, 1)))),
-            labelLimit=room if least is None else 1.5 * room,
+            labelLimit=room if least is None else 1.25 * room,
             labelOverlap=least is not None or n > COMFORTABLE,
             labelColor=colors.muted,
             labelFlush=False,

@@ -23,7 +23,7 @@ from gmc_dashboard.shared.theme import is_dark
 
 SOURCES = ("Most rated", "Genre", "Search")
 DEFAULT_SHOWN = 30
-PRESENTED = 16  # as many as can be named in large type
+PRESENTED = 12  # as many as can be named in large type
 ROW, COLUMN = "pair_row", "pair_column"
 
 

@@ -40,6 +40,7 @@ _CHART_CONFIG = {
 _STYLE = """<style>
 [data-testid="stMain"] h1 { padding: 0 }
 [data-testid="stMain"] [data-testid="stPageLink-NavLink"] { position: relative; left: -0.5rem }
+@media (max-width: 640px) { .st-key-present_start { display: none } }
 @media (hover: none) { .js-plotly-plot .modebar-container { display: none !important } }
 </style>"""
 
@@ -57,7 +58,7 @@ def page_header(title: str, lead: str, formula: str | None = None) -> None:
         presenting.bar()
     with guard():
         tour.banner()
-    if presenting.presenting():
+    if presenting.presenting() or tour.asked() is not None:
         return
     st.markdown(lead)
     if formula:

@@ -29,7 +29,9 @@ _TYPE = """<style>
 @media (min-width: 900px) { html { font-size: 21px !important } }
 [data-testid="stHeader"], [data-testid="stCaptionContainer"], [data-testid="stDownloadButton"],
 label [data-testid="stTooltipIcon"], [data-testid="stWidgetLabel"] [data-testid="stTooltipIcon"],
-[data-testid="stSkipToContent"], .js-plotly-plot .modebar-container { display: none !important }
+[data-testid="stSkipToContent"],
+[data-testid="stColumn"]:has([class*="st-key-chosen_run_"]), .st-key-titles_order, .st-key-order,
+.js-plotly-plot .modebar-container { display: none !important }
 [data-testid="stMainBlockContainer"] { padding: .6rem 1.6rem !important }
 [data-testid="stMain"] [data-testid="stVerticalBlock"] { gap: .5rem }
 [data-testid="stMain"] h1 { font-size: 1.4rem; padding: 0 }
@@ -40,7 +42,7 @@ label [data-testid="stTooltipIcon"], [data-testid="stWidgetLabel"] [data-testid=
     [data-testid="stSliderThumbValue"], [data-testid="stSliderTickBar"], small) {
     font-size: 18px !important }
 [data-testid="stMain"] :is(.stMarkdownBadge, .stMarkdownBadge *) { font-size: 18px !important }
-.st-key-picture_room { height: max(20rem, calc(100vh - 11.5rem)) !important }
+.st-key-picture_room { height: max(20rem, calc(100vh - 12rem)) !important }
 </style>"""
 # What can be moved, but for the ways on in a tour and out of the presentation.
 _KINDS = (
@@ -130,7 +132,7 @@ def bar() -> None:
         st.html(_LINKS, unsafe_allow_javascript=True)
     st.button(
         "Leave" if on else "Present",
-        key="present_toggle",
+        key="present_leave" if on else "present_start",
         icon=":material/close_fullscreen:" if on else ":material/present_to_all:",
         help="Back to all controls and texts." if on else "Larger, with few words: a projector.",
         on_click=_turn,

@@ -96,7 +96,7 @@ STEPS = (
     ),
     Step(
         "pages/recommend.py",
-        {"run": "{ordinal}", "rated": "260:5,1196:5,1:2"},
+        {"run": "{ordinal}", "rated": "260:5,1196:5,1:2", "why": "1210"},
         "Two Star Wars films rated high and Toy Story low: every recommendation says which of "
         "these ratings it comes from.",
         "ordinal",

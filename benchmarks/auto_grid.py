@@ -22,7 +22,7 @@ from gmc_core.comparison.comparators.gaussian import fit_and_predict
 from gmc_core.fitting.auto import SECONDS, choose
 from gmc_core.fitting.experiment import ExperimentConfig, make_split, prepare
 from gmc_core.fitting.fit import Fit
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.models import settings_for
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol.metrics import normalized_errors, paired_difference
@@ -34,7 +34,7 @@ STRENGTHS = (100.0, 300.0, 900.0)
 
 
 def grid(iterations: int | None) -> Iterator[tuple[str, FitSettings]]:
-    """The recipe over ε, exact EM on ordered ratings (with that L) over noise and prior."""
+    """MAP-EM over ε, exact EM on ordered ratings (with that L) over noise and prior."""
     for epsilon in EPSILONS:
         settings = replace(settings_for("paper"), epsilon=epsilon, dtype="float32")
         yield f"paper, ε = {epsilon:g}", settings
@@ -47,7 +47,7 @@ def grid(iterations: int | None) -> Iterator[tuple[str, FitSettings]]:
         yield f"ordinal, noise {noise:g}, prior strength {strength:g}", settings
 
 
-def errors_by_iteration(split: Split, settings: FitSettings, team: Team) -> list[np.ndarray]:
+def errors_by_iteration(split: Split, settings: FitSettings, team: ThreadPool) -> list[np.ndarray]:
     """(n_test,) normalized errors after every iteration until a breakdown."""
     fit, found = Fit(split, settings, team=team), []
     try:
@@ -67,7 +67,7 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, help="L of exact EM (default: its own)")
     args = parser.parse_args()
     config = ExperimentConfig(data=args.data)
-    prepared, team = prepare(config), Team()
+    prepared, team = prepare(config), ThreadPool()
     points: dict[tuple[str, int], list[np.ndarray]] = {}
     chosen, told = [], []
     for seed in args.seeds:

@@ -16,7 +16,7 @@ from scipy.linalg import blas
 
 from gmc_core.gaussian.estep import factored_flops
 from gmc_core.gaussian.linalg import lapack
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.mstep import block_rows
 from gmc_core.gaussian.signals import Signals
 
@@ -61,7 +61,7 @@ def solves(signals: Signals, dtype: str, form: str, repeats: int = 3) -> float:
             return np.empty(largest**2, dtype), np.empty(largest, dtype), rows
 
         began = time.perf_counter()
-        Team().run(piece, pieces, workspace)
+        ThreadPool().run(piece, pieces, workspace)
         return time.perf_counter() - began
 
     timed(True)
@@ -97,7 +97,7 @@ def products(signals: Signals, dtype: str, form: str, repeats: int = 3) -> float
                 syrk(1.0, rows.T, beta=1, c=moment.T, trans=0, lower=0, overwrite_c=1)
 
     times = []
-    with Team().whole():
+    with ThreadPool().whole():
         work()
         for _ in range(repeats):
             began = time.perf_counter()

@@ -18,7 +18,7 @@ from gmc_core.cli.compare import seeds
 from gmc_core.fitting.experiment import ExperimentConfig, make_split, prepare
 from gmc_core.fitting.fit import fit
 from gmc_core.fitting.intervals import calibrate, covered
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.models import MODELS, settings_for
 from gmc_core.protocol.metrics import mean_with_interval
 
@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("--level", type=float, default=0.9)
     args = parser.parse_args()
     config = ExperimentConfig(data=args.data, protocol=args.protocol)
-    prepared, team = prepare(config), Team()
+    prepared, team = prepare(config), ThreadPool()
     print("| model | splits | held out | covered | standard deviations |\n|---|---|---|---|---|")
     for model in args.model:
         settings = replace(settings_for(model), dtype="float32")

@@ -25,7 +25,7 @@ from gmc_core.data.ratings import Ratings
 from gmc_core.fitting.compiling import compile_for
 from gmc_core.fitting.estimates import READING, estimate_of_fit
 from gmc_core.fitting.fit import Fit
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.models import settings_for
 from gmc_core.gaussian.settings import MODEL_KINDS
 from gmc_core.protocol.splits import strong_split, weak_split
@@ -52,7 +52,7 @@ def measure(name: str, protocol: str, model: str, dtype: str, ml1m: Path | None)
     made = time.time() - started if name.endswith(("synthetic", "small")) else 0.0
     split = (strong_split if protocol == "strong" else weak_split)(ratings, 0)
     settings = replace(settings_for(model), dtype=dtype)
-    fit = Fit(split, settings, team=Team())
+    fit = Fit(split, settings, team=ThreadPool())
     compiling = compile_for(fit.settings)
     estimate = estimate_of_fit(fit)
     records = list(fit.records())

@@ -21,7 +21,7 @@ from benchmarks.data import ratings_named, signals_of
 from gmc_core.fitting.cost import estimate, gemm_rate
 from gmc_core.gaussian.em import initial_state, map_em
 from gmc_core.gaussian.iterate import Spares
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.mstep import Form, choose_form
 from gmc_core.gaussian.noise import Noise
 from gmc_core.gaussian.signals import Signals
@@ -77,7 +77,7 @@ def run(
         epsilon=0.3,
         iterations=iterations,
         noise=Noise.of(0.0, signals.dimension),
-        team=Team(),
+        team=ThreadPool(),
         form=form,
         spares=spares,
     )

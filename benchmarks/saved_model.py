@@ -29,14 +29,14 @@ from gmc_core.protocol.splits import Split
 
 def predictions(model: GaussianModel, split: Split) -> npt.NDArray[np.float64]:
     """(n_test,) what a model says of the held-out pairs."""
-    if split.shown is None:
+    if split.query is None:
         users, items = split.train.users.ids, split.train.items.ids
         return model.predict(users[split.test_users], items[split.test_items]).values
     found = np.empty(split.n_test)
     for user in np.unique(split.test_users):
         at = split.test_users == user
-        known = model.covariates_of(split.shown, user)
-        posterior = model.posterior(*split.shown.of_user(user), known)
+        known = model.covariates_of(split.query, user)
+        posterior = model.posterior(*split.query.of_user(user), known)
         found[at] = model.answers_of(posterior, split.test_items[at]).prediction
     return found
 

@@ -33,7 +33,16 @@ _ROOMS = {
 _PLACES = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
 # Modules that got another name in their room.
-_RENAMED = {"gmc_core.gaussian.linalg.opinions": "gmc_core.gaussian.linalg.latent"}
+_RENAMED = {
+    "gmc_core.comparison.comparators.peer_process": (
+        "gmc_core.comparison.comparators.external_process"
+    ),
+    "gmc_core.comparison.comparators.peers": "gmc_core.comparison.comparators.external",
+    "gmc_core.comparison.comparators.proximity": "gmc_core.comparison.comparators.item_knn",
+    "gmc_core.gaussian.linalg.opinions": "gmc_core.gaussian.linalg.latent",
+    "gmc_core.runs.valley": "gmc_core.runs.sensitivity",
+    "gmc_core.runs.worker.heart": "gmc_core.runs.worker.heartbeat",
+}
 
 
 def place_of(name: str) -> str | None:
@@ -88,5 +97,19 @@ def room_of_its_own_name(place: str) -> Callable[[str], object]:
                 warnings.warn(f"{room}.{name} is now in {place}", DeprecationWarning, stacklevel=2)
                 return getattr(module, name)
         raise AttributeError(f"There is no {name} in {place.rpartition('.')[0]}.")
+
+    return find
+
+
+def renamed(module: str, **names: str) -> Callable[[str], object]:
+    """``__getattr__`` for a module with things that got another name: former name=name."""
+
+    def find(name: str) -> object:
+        if name not in names:
+            raise AttributeError(f"There is no {name} in {module}.")
+        warnings.warn(
+            f"{module}.{name} is now called {names[name]}", DeprecationWarning, stacklevel=2
+        )
+        return getattr(importlib.import_module(module), names[name])
 
     return find

@@ -23,7 +23,7 @@ from gmc_core.gaussian.covariance import DenseCovariance
 from gmc_core.gaussian.em import EmState, EmStep, initial_state, map_em
 from gmc_core.gaussian.estep import e_step
 from gmc_core.gaussian.exact import exact_em
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.noise import Noise
 from gmc_core.gaussian.parameters import Gaussian
 from gmc_core.gaussian.settings import PAPER_INITIAL, PAPER_ITERATIONS, FitSettings
@@ -272,14 +272,14 @@ def _steps(
         epsilon=epsilon,
         iterations=iterations,
         noise=Noise.of(noise, signals.dimension),
-        team=Team(1),
+        team=ThreadPool(1),
     )
 
 
 def fills(planted: Planted, gaussian: Gaussian) -> Floats:
     """(M, N) the estimates of one E-step under ``gaussian``."""
     noise = Noise.of(planted.noise, gaussian.dimension)
-    weights = e_step(planted.signals, gaussian, noise, Team(1)).weights
+    weights = e_step(planted.signals, gaussian, noise, ThreadPool(1)).weights
     return estimates_of(planted.signals, EmState(1, gaussian, weights))
 
 

@@ -1,29 +1,31 @@
 """Compare: several methods on the same splits, with paired differences and their cost.
 
-A comparison runs in a process of its own and is found by its id in the URL, like a run.
+A comparison is a run of the store, and is found by its id in the URL.
 """
 
 from __future__ import annotations
 
 import streamlit as st
 
+from gmc_core.runs.comparisons import comparison_named
 from gmc_core.runs.store import StoreError
-from gmc_core.runs.store.comparisons import comparison_named
 from gmc_dashboard.compare import form as compare_form
 from gmc_dashboard.compare import view as compare_view
+from gmc_dashboard.shared import context
 from gmc_dashboard.shared.components import escape, guard, page_header
 
 
 def show(identity: str) -> None:
     """The comparison with this id, or the way on if there is none."""
     try:
-        folder = comparison_named(identity)
+        run = comparison_named(context.store(), identity)
     except StoreError as error:
         st.error(escape(str(error)), icon=":material/error:")
         st.button("New comparison", key="new_compare", type="primary", on_click=compare_view.leave)
         compare_form.earlier()
         return
-    compare_view.show(folder)
+    assert run.comparison is not None  # comparison_named finds nothing else
+    compare_view.show(run, run.comparison)
 
 
 page_header(

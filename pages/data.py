@@ -272,8 +272,8 @@ def cost_card() -> None:
     st.subheader("Cost of one iteration", anchor=False)
     train = context.split().train
     needed = cost.estimate(train.user_counts, train.n_items)
-    recipe = FitSettings(iterations=2).resolved(train.scale)
-    seconds = estimate_seconds(recipe, train.user_counts, train.n_items).iterations[-1]
+    settings = FitSettings(iterations=2).resolved(train.scale)
+    seconds = estimate_seconds(settings, train.user_counts, train.n_items).iterations[-1]
     left, right = st.columns([3, 2], gap="medium")
     with left:
         number_row(

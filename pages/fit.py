@@ -18,6 +18,7 @@ from gmc_dashboard.fit import cost_view, fit_form, run_view
 from gmc_dashboard.shared import context, found_run, sources
 from gmc_dashboard.shared.chosen_data import filtered_or_way_on
 from gmc_dashboard.shared.components import empty_state, escape, guard, page_header
+from gmc_dashboard.shared.run_pages import place_of
 from gmc_dashboard.shared.units import PROTOCOLS
 
 
@@ -81,12 +82,13 @@ def show(identity: str) -> None:
         st.button("Set up a new fit", on_click=context.choose, kwargs={"run": ""}, type="primary")
         st.page_link("pages/runs.py", label="All runs", icon=":material/list_alt:")
         return
-    if run.kind == "sweep":
+    if run.kind != "run":
+        place = place_of(run)
         empty_state(
-            "This link leads to a sweep, which has a page of its own.",
-            "pages/sensitivity.py",
-            "Open the sweep",
-            query_params={"sweep": run.id},
+            f"This link leads to a {place.word}, which has a page of its own.",
+            place.page,
+            f"Open the {place.word}",
+            query_params=place.query(run),
         )
     else:
         run_view.show(run)

@@ -11,6 +11,7 @@ from gmc_core.runs.store import Run
 from gmc_core.runs.store.naming import distinct_names
 from gmc_dashboard.shared import context, tour
 from gmc_dashboard.shared.components import empty_state, escape, guard, page_header
+from gmc_dashboard.shared.run_pages import place_of
 
 # Constants ---------------------------------------------------------------------------
 
@@ -140,12 +141,12 @@ def runs_card() -> None:
         names = distinct_names(runs)
         for run in runs:
             with st.container(horizontal=True, vertical_alignment="center"):
-                sweep = run.kind == "sweep"
+                place = place_of(run)
                 st.page_link(
-                    "pages/sensitivity.py" if sweep else "pages/fit.py",
+                    place.page,
                     label=escape(names[run.id]),
-                    icon=":material/tune:" if sweep else ":material/show_chart:",
-                    query_params={"sweep" if sweep else "run": run.id},
+                    icon=place.icon,
+                    query_params=place.query(run),
                 )
                 st.caption(context.run_summary(run))
     st.page_link("pages/runs.py", label="All runs", icon=":material/list_alt:")

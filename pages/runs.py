@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from gmc_core.runs.report_html import settings_of
 from gmc_core.runs.store import Run
 from gmc_core.runs.store.naming import data_name, distinct_names
 from gmc_core.runs.store.seal import NOT_OURS
@@ -31,6 +32,7 @@ from gmc_dashboard.shared.components import (
     page_header,
 )
 from gmc_dashboard.shared.run_actions import cancel, exports, resume
+from gmc_dashboard.shared.run_pages import place_of
 from gmc_dashboard.shared.tables import to_csv
 from gmc_dashboard.shared.theme import is_dark
 from gmc_dashboard.shared.units import bytes_text
@@ -88,6 +90,7 @@ def overview(runs: Sequence[Run]) -> None:
         alt=f"Table of {len(runs)} runs with state, settings, NMAE, time and disk use.",
         column_config={
             "run": st.column_config.TextColumn("Run", pinned=True, width=330),
+            "kind": st.column_config.TextColumn("Kind", width=95),
             "state": st.column_config.TextColumn("State", width=85),
             "progress": st.column_config.ProgressColumn(
                 "Done", format="percent", min_value=0, max_value=1, width=100
@@ -98,8 +101,12 @@ def overview(runs: Sequence[Run]) -> None:
             "protocol": "Protocol",
             "epsilon": "ε",
             "L": st.column_config.NumberColumn("L", format="%d"),
-            "fits": st.column_config.NumberColumn("Fits", help="Repetitions; fits of a sweep"),
-            "nmae": st.column_config.NumberColumn("NMAE", format="%.4f"),
+            "fits": st.column_config.NumberColumn(
+                "Fits", help="Repetitions; fits of a sweep or a comparison"
+            ),
+            "nmae": st.column_config.NumberColumn(
+                "NMAE", format="%.4f", help="Of a comparison that of its best method"
+            ),
             "nmae_se": st.column_config.NumberColumn("±", format="%.4f", help="Standard error"),
             "rmse": st.column_config.NumberColumn("RMSE", format="%.4f"),
             "seconds": st.column_config.NumberColumn("Seconds", format="%.0f"),
@@ -124,12 +131,12 @@ def one(run: Run) -> None:
         label, colour, icon = STATES[run.state]
         st.subheader(escape(run.title), anchor=False, width="content")
         st.badge(label, color=colour, icon=icon)
-        sweep = run.kind == "sweep"
+        place = place_of(run)
         st.page_link(
-            "pages/sensitivity.py" if sweep else "pages/fit.py",
+            place.page,
             label="Open",
             icon=":material/open_in_new:",
-            query_params={"sweep" if sweep else "run": run.id},
+            query_params=place.query(run),
         )
         if run.state in ("queued", "running"):
             st.button("Cancel", key="cancel", on_click=cancel, args=(run.id,))
@@ -147,7 +154,7 @@ def one(run: Run) -> None:
     with st.expander("Settings and the command that repeats this run"):
         st.code(store.command(run.id), language="shell", wrap_lines=True)
         st.dataframe(
-            differences({run.id: run.config.as_dict()}, all_rows=True),
+            differences({run.id: settings_of(run)}, all_rows=True),
             height=300,
             alt="All settings of this run.",
         )
@@ -193,14 +200,16 @@ def several(runs: Sequence[Run]) -> None:
     named = {names[run.id]: run for run in runs}
     fits = {name: curves_of(run) for name, run in named.items() if run.kind == "run"}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        quantity = st.selectbox(
-            "Compare",
-            list(QUANTITIES),
-            key="quantity",
-            bind="query-params",
-            format_func=QUANTITIES.get,
-            width=260,
-        )
+        quantity = "nmae"
+        if fits:  # a sweep or a comparison has no curve
+            quantity = st.selectbox(
+                "Compare",
+                list(QUANTITIES),
+                key="quantity",
+                bind="query-params",
+                format_func=QUANTITIES.get,
+                width=260,
+            )
         delete(runs)
     if fits:
         label = QUANTITIES[quantity]
@@ -214,7 +223,7 @@ def several(runs: Sequence[Run]) -> None:
         "Also the settings that are the same", key="all_settings", bind="query-params"
     )
     table = differences(
-        {name: {**run.config.as_dict(), **(run.sweep or {})} for name, run in named.items()},
+        {name: {**settings_of(run), **(run.sweep or {})} for name, run in named.items()},
         all_rows=whole,
     )
     if table.empty:
@@ -255,7 +264,7 @@ def _acknowledge() -> None:
     context.store().acknowledge()
 
 
-page_header("Runs", "Every fit and sweep on this machine, whoever started it.")
+page_header("Runs", "Every fit, sweep and comparison on this machine, whoever started it.")
 with guard():
     everything = context.store().runs()
     warnings()

@@ -27,6 +27,7 @@ from gmc_dashboard.shared.components import (
     links_to_this_page,
     page_header,
 )
+from gmc_dashboard.shared.run_pages import place_of
 from gmc_dashboard.shared.units import bytes_text
 
 
@@ -163,11 +164,12 @@ def show(identity: str) -> None:
     if sweep.kind == "sweep":
         sweep_view.show(sweep)
     else:
+        place = place_of(sweep)
         empty_state(
-            "This link leads to a single run, which has a page of its own.",
-            "pages/fit.py",
-            "Open the run",
-            query_params={"run": sweep.id},
+            f"This link leads to a {place.word}, which has a page of its own.",
+            place.page,
+            f"Open the {place.word}",
+            query_params=place.query(sweep),
         )
 
 

@@ -59,7 +59,7 @@ FILES = {
     name: _TIMES * count
     for name, count in {
         "ratings": 700, "known": 200, "archives": 300, "tables": 300, "noise": 200, "models": 240,
-        "runs": 120, "doors": 60,
+        "runs": 120, "comparisons": 24, "doors": 60,
     }.items()
 }  # fmt: skip
 # What files of people and of attackers hold: separators, quotes, blanks and line ends of all

@@ -10,7 +10,7 @@ from made_records import record
 
 from gmc_core.comparison.comparators.measure import Outcome
 from gmc_core.comparison.compare import Comparison
-from gmc_core.comparison.comparison_files import Truth
+from gmc_core.comparison.comparison_files import HeldOutValues
 from gmc_core.data.ratings import RatingScale
 from gmc_core.fitting.experiment import ExperimentConfig
 from gmc_core.paper.claims import Measured, Results, Subject
@@ -103,8 +103,8 @@ def comparison(
     made = Comparison(STARS, {name: name.title() for name in worse}, "paper")
     for split in range(3):
         key = f"weak-{split}"
-        truth = held_out(split)
-        made.truths[key] = Truth(key, "weak", split, truth.actual, truth.unseen)
+        held = held_out(split)
+        made.held_out[key] = HeldOutValues(key, "weak", split, held.actual, held.unseen)
         for name, share in worse.items():
             # A little more or less on every split, as real times are.
             cpu = seconds.get(name, 10.0) * (1 + 0.01 * split * (name == "paper"))

@@ -83,10 +83,10 @@ def movielens_folder(path: Path, users: int = 120, items: int = 30, seed: int = 
 
 
 def skewed_table(seed: int = 0):
-    """Opinions of two tastes, cut unevenly: half of all ratings are 5."""
+    """Latent responses of two tastes, cut unevenly: half of all ratings are 5."""
     rng = np.random.default_rng(seed)
-    opinions = rng.normal(size=(400, 3)) @ rng.normal(size=(3, 30)) + 0.5 * rng.normal(
+    responses = rng.normal(size=(400, 3)) @ rng.normal(size=(3, 30)) + 0.5 * rng.normal(
         size=(400, 30)
     )
-    values = 1.0 + np.searchsorted([-3.0, -2.0, -1.0, 0.0], opinions)
+    values = 1.0 + np.searchsorted([-3.0, -2.0, -1.0, 0.0], responses)
     return ratings_of(values, rng.random(values.shape) < 0.5)

@@ -21,7 +21,7 @@ from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol.filters import Filter
 from gmc_core.runs.store import Run, Store
 from gmc_core.runs.store.queue import Claim
-from gmc_core.runs.worker.heart import BEAT_SECONDS
+from gmc_core.runs.worker.heartbeat import BEAT_SECONDS
 
 ROOT = Path(__file__).parents[1]
 

@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import secrets
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import streamlit as st
 from made_records import record
+from making import random_table, ratings_of
 from streamlit.testing.v1 import AppTest
 
+from gmc_core.comparison.comparators import BASELINES, ItemKnn
+from gmc_core.comparison.comparators.method import Method
+from gmc_core.comparison.compare import compare
+from gmc_core.comparison.comparison_files import method_key
+from gmc_core.comparison.plan import ComparisonPlan
 from gmc_core.fitting.experiment import ExperimentConfig, prepare
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol.filters import Filter
 from gmc_core.protocol.metrics import Scores
+from gmc_core.protocol.splits import weak_split
+from gmc_core.runs.comparisons import comparison_of, submit_or_find_comparison, summary_of
 from gmc_core.runs.store import Run, Store
 from gmc_core.runs.store import queue as worker_side
+from gmc_core.runs.store.cells import Cell
 from gmc_core.runs.sweeps import SweepConfig, submit_sweep
 
 APP = str(Path(__file__).parent.parent / "app.py")
@@ -114,6 +125,60 @@ def stored_sweep(store: Store, finished: int = 4, state: str = "finished") -> Ru
     return store.run(parent.id)
 
 
+FEW_RATINGS = ratings_of(*random_table(60, 20, 0.5, 2))
+METHODS: list[Method] = [BASELINES["bias"], ItemKnn(), BASELINES["item"]]
+
+
+def stored_comparison(
+    store: Store,
+    state: str = "finished",
+    *,
+    done: int = 3,
+    methods: list[Method] = METHODS,
+    failures: tuple[tuple[str, str], ...] = (),
+    message: str = "",
+    label: str = "",
+    config: ExperimentConfig | None = None,
+) -> Run:
+    """A comparison on three splits in ``state``, of which ``done`` are computed.
+
+    Its figures are those of ``FEW_RATINGS``. failures : method and reason, on the first split.
+    """
+    plan = ComparisonPlan.of(methods, (0, 1, 2))
+    config = config or ExperimentConfig(filter=SMALL)
+    run, _ = submit_or_find_comparison(store, config, plan, label=label, again=True)
+    if state == "queued":
+        return run
+    name = secrets.token_hex(4)
+    worker_side.register(store, name, beside=True)
+    claim = worker_side.take(store, name, run.id)
+    assert claim is not None
+    claim.describe({**DATA, "scale": [1.0, 5.0, 1.0]})
+    told = dict(failures)
+    able = [method for method in methods if method.name not in told]
+    splits = [weak_split(FEW_RATINGS, seed) for seed in range(done)]
+    result = compare(able, splits, folder=claim.folder) if splits else None
+    for index, key in enumerate(result.held_out if result else ()):
+        for method in methods:
+            cell = Cell(index, method.name, "failed", 0.0, key, method_key(method))
+            if method in able:
+                assert result is not None
+                cost = result.outcomes[method.name, key].seconds
+                cell = replace(cell, state="done", nmae=0.4, seconds=cost)
+            else:
+                cell = replace(cell, failure=told[method.name])
+            claim.put_cell(cell)
+    if state == "running":
+        if done:
+            claim.put_cell(Cell(done, methods[0].name, "running", time.time(), "later", "later"))
+        return store.run(run.id)
+    found = comparison_of(store, store.run(run.id))
+    ended = state == "finished" and found is not None
+    claim.end(state, message, summary_of(found) if ended and found is not None else None)
+    worker_side.retire(store, name)
+    return store.run(run.id)
+
+
 def use_folders(tmp_path: Path, monkeypatch: Any) -> list[Store]:
     """A home of the test's own, and no worker; returns the stores that asked for one."""
     monkeypatch.setenv("GMC_HOME", str(tmp_path / "home"))
@@ -142,5 +207,5 @@ def texts(at: AppTest) -> str:
 
 
 def charts(at: AppTest) -> list[str]:
-    """The text twins of the page's charts."""
+    """The text alternatives of the page's charts."""
     return [element.proto.alt for element in at.get("plotly_chart")]

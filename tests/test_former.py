@@ -21,17 +21,45 @@ def test_a_former_name_is_the_same_module(name):
     assert found.__spec__.name == place
 
 
-@pytest.mark.parametrize("name", ["linalg.opinions", "gaussian.linalg.opinions"])
+@pytest.mark.parametrize("name", ["linalg.opinions", *sorted(former._RENAMED)])
 def test_a_module_that_got_another_name_is_found(name):
-    sys.modules.pop(f"gmc_core.{name}", None)
-    with pytest.warns(DeprecationWarning, match="is now gmc_core.gaussian.linalg.latent"):
-        found = importlib.import_module(f"gmc_core.{name}")
-    assert found is importlib.import_module("gmc_core.gaussian.linalg.latent")
+    name = f"gmc_core.{name.removeprefix('gmc_core.')}"
+    place = former.place_of(name)
+    sys.modules.pop(name, None)
+    with pytest.warns(DeprecationWarning, match=f"is now {place}"):
+        found = importlib.import_module(name)
+    assert found is importlib.import_module(place)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "now"),
+    [
+        ("gaussian.linalg.threads", "Team", "ThreadPool"),
+        ("model.pictures", "Painter", "HeatmapBinner"),
+        ("runs.valley", "valley", "sensitivity_curve"),
+        ("runs.valley", "Valley", "SensitivityCurve"),
+        ("runs.worker.heart", "Heart", "Heartbeat"),
+        ("comparison.comparison_files", "truth_of", "held_out_of"),
+        ("comparison.comparators", "ItemProximity", "ItemKnn"),
+        ("comparison.comparators.proximity", "ItemProximity", "ItemKnn"),
+        ("comparison.comparators", "PeerMethod", "ExternalBaseline"),
+        ("comparison.comparators.peers", "installed_peers", "installed_baselines"),
+        ("comparison.comparators.chosen", "TunedRecipe", "TunedMapEm"),
+    ],
+)
+def test_what_got_another_name_in_its_module_is_found(module, name, now):
+    found = importlib.import_module(former.place_of(f"gmc_core.{module}") or f"gmc_core.{module}")
+    with pytest.warns(DeprecationWarning, match=f"{name} is now called {now}"):
+        assert getattr(found, name) is getattr(found, now)
+    with pytest.raises(AttributeError, match="There is no Nothing"):
+        _ = found.Nothing
 
 
 def test_what_scripts_of_before_import_is_there():
     program = """
 from gmc_core.comparators import ItemProximity, MatrixFactorisation
+from gmc_core.valley import valley
+from gmc_core.worker.heart import Heart
 from gmc_core.comparison import compare
 from gmc_core.experiment import ExperimentConfig, run_experiment
 from gmc_core.gaussian import Gaussian

@@ -68,9 +68,9 @@ def run(args: argparse.Namespace) -> int:
     from gmc_core.fitting.auto import Trial, choose
     from gmc_core.fitting.experiment import finish, make_split, pooled_scores, prepare
     from gmc_core.fitting.fit import Fit
-    from gmc_core.gaussian.linalg.threads import Team
+    from gmc_core.gaussian.linalg.threads import ThreadPool
 
-    team, limit = Team(args.threads), memory_limit_from_arguments(args)
+    team, limit = ThreadPool(args.threads), memory_limit_from_arguments(args)
     prepared = prepare(config, progress=DownloadBar())
     results, chosen = [], []
     fit: Fit | None = None

@@ -13,7 +13,7 @@ from gmc_core.cli.parser import add_command
 from gmc_core.cli.values import number, whole
 
 if TYPE_CHECKING:
-    from gmc_core.gaussian.linalg.threads import Team
+    from gmc_core.gaussian.linalg.threads import ThreadPool
     from gmc_core.model.gaussian_model import GaussianModel
 
 EXAMPLES = """\
@@ -52,11 +52,11 @@ def run(args: argparse.Namespace) -> int:
     check_level(args.level)
     from gmc_core.base.errors import ModelFileError
     from gmc_core.fitting.intervals import calibrate_file
-    from gmc_core.gaussian.linalg.threads import Team
+    from gmc_core.gaussian.linalg.threads import ThreadPool
     from gmc_core.model.calibration import note_of
 
     note("fitting once more, to nearly all of the model's ratings …")
-    model = calibrate_file(Path(args.model), args.level, team=Team(args.threads))
+    model = calibrate_file(Path(args.model), args.level, team=ThreadPool(args.threads))
     if model is None:
         raise ModelFileError(
             f"{args.model}: it was replaced or removed while its intervals were being calibrated, "
@@ -130,7 +130,7 @@ def save_calibrated(
     seconds: float,
     *,
     with_ratings: bool = True,
-    team: Team | None = None,
+    team: ThreadPool | None = None,
 ) -> Path:
     """Save a model, then calibrate its intervals, if that is wanted, and save it again.
 
@@ -165,7 +165,7 @@ def _with_intervals(
     seconds: float,
     *,
     path: str | Path,
-    team: Team | None = None,
+    team: ThreadPool | None = None,
 ) -> GaussianModel:
     """The model with its intervals calibrated, or the same where that is not wanted."""
     from gmc_core.fitting.intervals import calibrated

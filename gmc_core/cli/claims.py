@@ -93,7 +93,7 @@ def _compute(store: Store, subject: Subject) -> None:
 
     try:
         _follow_runs(store, subject)
-        _follow_comparison(subject)
+        _follow_comparison(store, subject)
     except KeyboardInterrupt:
         cancel(store, subject)
         note("stopped; the same command goes on")
@@ -134,21 +134,32 @@ def _line(run: Run) -> str:
     return f"{run.title}: NMAE {figure(summary.get('nmae'))}, {spent}"
 
 
-def _follow_comparison(subject: Subject) -> None:
-    from gmc_core.paper.claims.check import start_comparison
+def _follow_comparison(store: Store, subject: Subject) -> None:
+    from gmc_core.paper.claims.check import submit_comparison
+    from gmc_core.runs.comparisons import now_computed
+    from gmc_core.runs.worker import ensure_worker
 
-    folder = start_comparison(subject)
-    said = ""
-    while (status := folder.status()).active:
-        line = f"comparison with other methods: {status.done} of {status.total}; {status.now}"
+    found = submit_comparison(store, subject)
+    total = found.comparison.total if found.comparison else 0
+    said, resumed = "", 0
+    while not found.ended_for_good or (found.state == "interrupted" and resumed < PATIENCE):
+        if found.state == "interrupted":
+            resumed += 1  # its worker died: nobody wanted it to stop
+            store.resume(found.id)
+        now = now_computed(found, store.cells(found.id))
+        line = f"comparison with other methods: {found.iteration} of {total}"
+        line += f"; {now[0]}" if now else ""
         if line != said:
             said = line
             note(line)
+        ensure_worker(store)
         time.sleep(POLL_SECONDS)
-    if status.state != "finished":
-        note(f"the comparison is {status.state}. {status.message} {folder.last_words()}".rstrip())
-    for name, _, reason in status.failures:
-        note(f"{name}: {reason}")
+        found = store.run(found.id)
+    if found.state != "finished":
+        note(f"the comparison is {found.state}. {found.message}".rstrip())
+    for cell in store.cells(found.id):
+        if cell.failure:
+            note(f"{cell.method}: {cell.failure}")
 
 
 def _tell(results: Results, args: argparse.Namespace) -> None:

@@ -84,9 +84,9 @@ def run(args: argparse.Namespace) -> int:
     from gmc_core.cli.data import DownloadBar
     from gmc_core.cli.progress import run_with_progress, tell_prepared
     from gmc_core.fitting.experiment import Experiment, prepare
-    from gmc_core.gaussian.linalg.threads import Team
+    from gmc_core.gaussian.linalg.threads import ThreadPool
 
-    team = Team(args.threads)
+    team = ThreadPool(args.threads)
     limit = memory_limit_from_arguments(args)
     prepared = prepare(config, progress=DownloadBar())
     tell_prepared(prepared)

@@ -14,6 +14,7 @@ from typing import Any, TextIO
 
 from gmc_core.base.errors import ConfigError
 from gmc_core.base.files import replacing, try_target, without_nan, written_in_place
+from gmc_core.base.words import duration as duration
 
 
 def note(text: str = "") -> None:
@@ -39,20 +40,6 @@ def figure(value: float | None, digits: int = 4) -> str:
     return "-" if value is None or math.isnan(value) else f"{value:.{digits}f}"
 
 
-def duration(seconds: float) -> str:
-    """Seconds for a person: 0.4 s, 12 s, 3 min 20 s, 2 h 5 min."""
-    if seconds < 0.05:
-        return "under 0.1 s"
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
-
-
 def size(count: float) -> str:
     """Bytes for a person."""
     return f"{count / 1e9:.1f} GB" if count >= 5e7 else f"{count / 1e6:.1f} MB"
@@ -76,6 +63,8 @@ def check_output(path: str | None, flag: str) -> None:
         raise ConfigError(f"{flag}: there is no folder {folder}; make it first.")
     try:
         try_target(Path(path))
+    except IsADirectoryError:
+        raise ConfigError(f"{flag}: {path} is a folder; give the name of a file.") from None
     except OSError as error:
         raise ConfigError(
             f"{flag}: {path} cannot be written ({error.strerror or error}). Choose another file "

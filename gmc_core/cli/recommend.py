@@ -164,7 +164,7 @@ def _table(model: GaussianModel, found: list[Recommendation]) -> str:
     from gmc_core.model.calibration import level_of
 
     counts = model.ratings is not None
-    spread = "± sd" if model.ordinal is None else "± sd of opinion"
+    spread = "± sd" if model.ordinal is None else "± sd of latent response"
     interval = f"{100 * level_of(model.calibration):.4g} % interval"
     header = ["", "predicted", spread, interval, *(["ratings"] if counts else []), "  item"]
     rows = []
@@ -181,7 +181,7 @@ def _table(model: GaussianModel, found: list[Recommendation]) -> str:
 
 def _explanation(model: GaussianModel, posterior: Posterior, item: Recommendation) -> str:
     """The mean, what else is known, the largest shares, the others' sum: the prediction, or
-    for ordered ratings the opinion that it follows from."""
+    for ordered ratings the latent response that it follows from."""
     shares = model.explain(posterior, item.item)
     rest = sum(share.share for share in shares[SHARES:])
     lines = ["", f"{item.title}: {item.predicted:.2f}"]
@@ -195,7 +195,9 @@ def _explanation(model: GaussianModel, posterior: Posterior, item: Recommendatio
     if len(shares) > SHARES:
         lines.append(f"  {rest:+.2f}  {len(shares) - SHARES:,} other ratings")
     if model.ordinal is not None:
-        lines.append(f"  {item.latent:5.2f}  is the opinion; as a rating {item.predicted:.2f}")
+        lines.append(
+            f"  {item.latent:5.2f}  is the latent response; as a rating {item.predicted:.2f}"
+        )
     return "\n".join(lines)
 
 

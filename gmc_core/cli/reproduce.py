@@ -61,13 +61,13 @@ def run(args: argparse.Namespace) -> int:
     from gmc_core.cli.data import DownloadBar
     from gmc_core.cli.progress import run_with_progress, tell_prepared
     from gmc_core.fitting.experiment import Experiment, ExperimentConfig, prepare
-    from gmc_core.gaussian.linalg.threads import Team
+    from gmc_core.gaussian.linalg.threads import ThreadPool
     from gmc_core.gaussian.settings import FitSettings
     from gmc_core.paper.published import EACHMOVIE, MOVIELENS_1M
     from gmc_core.protocol.metrics import Scores
 
     published = EACHMOVIE if args.table == 1 else MOVIELENS_1M
-    limit, team = memory_limit_from_arguments(args), Team(args.threads)
+    limit, team = memory_limit_from_arguments(args), ThreadPool(args.threads)
     configs = {
         protocol: ExperimentConfig(
             data=args.data or "ml-1m",

@@ -6,6 +6,7 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any
 
+from gmc_core.base.words import moment
 from gmc_core.cli.output import duration, figure, note, size, table, write_json
 from gmc_core.cli.parser import add_command
 
@@ -95,12 +96,15 @@ def found_sentence(run: Run, what: str) -> str:
 
 
 def open_store() -> Store:
-    """The store, with a word on a damaged one."""
+    """The store, with a word on a damaged one, and comparisons of before taken in."""
+    from gmc_core.cli.older_comparisons import take_in_older
     from gmc_core.runs.store import Store
 
     store = Store()
     if store.set_aside is not None:
         note(store.messages()[-1][2])
+    for words in take_in_older(store):
+        note(words)
     return store
 
 
@@ -122,8 +126,7 @@ def list_runs(args: argparse.Namespace) -> None:
         rows = [
             (
                 run.id, run.state, names[run.id],
-                time.strftime("%Y-%m-%d %H:%M", time.localtime(run.created)),
-                progress(run), figure(nmae(store, run)), size(run.disk_bytes),
+                moment(run.created), progress(run), figure(nmae(store, run)), size(run.disk_bytes),
             )
             for run in runs
         ]  # fmt: skip
@@ -135,12 +138,14 @@ def progress(run: Run) -> str:
     """How far it is."""
     if run.kind == "sweep":
         return f"{run.iteration}/{sum(run.children.values())} runs"
+    if run.comparison is not None:
+        return f"{run.iteration}/{run.comparison.total} fits"
     done = f"{run.iteration}/{run.iterations}"
     return f"{run.repetition + 1}:{done}" if run.repetitions > 1 else done
 
 
 def nmae(store: Store, run: Run) -> float | None:
-    """The pooled NMAE, or the last one so far; of a sweep the best."""
+    """The pooled NMAE, or the last one so far; of a sweep and a comparison the best."""
     if run.sweep is not None:
         from gmc_core.runs.sweeps import sweep_results
 
@@ -154,7 +159,7 @@ def nmae(store: Store, run: Run) -> float | None:
 
 def show_run(args: argparse.Namespace) -> None:
     """``runs show``"""
-    from gmc_core.runs.report_html import flat, text
+    from gmc_core.runs.report_html import flat, settings_of, text
     from gmc_core.runs.store.seal import NOT_OURS
     from gmc_core.runs.store.transfer import content_of
 
@@ -175,16 +180,23 @@ def show_run(args: argparse.Namespace) -> None:
         if left is not None:
             lines.append(f"about {duration(left)} left")
         lines += ["", results_table(store, run), ""]
-        for name, values in (("settings", run.config.as_dict()), ("result", run.summary or {})):
+        result = {k: v for k, v in (run.summary or {}).items() if k != "table"}
+        for name, values in (("settings", settings_of(run)), ("result", result)):
             lines += [f"{name}: " + ", ".join(f"{k} {text(v)}" for k, v in flat(values).items())]
-        for moment, level, said in store.messages(run.id):
-            lines.append(f"{time.strftime('%H:%M:%S', time.localtime(moment))} {level}: {said}")
+        for at, level, said in store.messages(run.id):
+            lines.append(f"{time.strftime('%H:%M:%S', time.localtime(at))} {level}: {said}")
         lines += ["", "repeat it with:", f"  {store.command(run.id)}"]
         print("\n".join(lines))
 
 
 def results_table(store: Store, run: Run) -> str:
-    """The records of a run, or the results of a sweep so far."""
+    """The records of a run, or the results of a sweep or a comparison so far."""
+    if run.comparison is not None:
+        from gmc_core.cli.comparison_tables import text_table
+        from gmc_core.runs.comparisons import comparison_of
+
+        comparison = comparison_of(store, run)
+        return "no fit has ended yet" if comparison is None else text_table(comparison)
     if run.sweep is not None:
         from gmc_core.runs.sweeps import sweep_results
 
@@ -216,14 +228,14 @@ def results_table(store: Store, run: Run) -> str:
 
 def compare(args: argparse.Namespace) -> None:
     """``runs compare``"""
-    from gmc_core.runs.report_html import flat, text
+    from gmc_core.runs.report_html import flat, settings_of, text
     from gmc_core.runs.store.naming import distinct_names
 
     with open_store() as store:
         runs = [store.find(name) for name in args.ids]
         settings = [
             {
-                **flat(run.config.as_dict()),
+                **flat(settings_of(run)),
                 "data": run.data_sha256,
                 "attributes and genres": (run.data or {}).get("side_sha256", ""),
             }
@@ -268,6 +280,7 @@ def import_run(args: argparse.Namespace) -> None:
             note(NOT_OURS)
         if run.message:
             note(run.message)
+        note(f"imported {run.title}, {run.state}; gmc runs show {run.id} has it")
         print(run.id)
 
 

@@ -24,9 +24,9 @@ import numpy.typing as npt
 from gmc_core.base.errors import ConfigError, DataError, GmcError
 from gmc_core.comparison.comparators.measure import Outcome, run_method
 from gmc_core.comparison.comparators.method import Method
-from gmc_core.comparison.comparison_files import ResultFiles, Truth, truth_of
+from gmc_core.comparison.comparison_files import HeldOutValues, ResultFiles, held_out_of
 from gmc_core.data.ratings import RatingScale
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.protocol.metrics import (
     PairedDifference,
     Scores,
@@ -103,7 +103,7 @@ class Comparison:
     scale : of the ratings.
     labels : method name → label, in the order of the table.
     reference : name of the method that the others are compared with.
-    truths : the held-out ratings of each split, by the split's key.
+    held_out : the held-out ratings of each split, by the split's key.
     outcomes : (method name, split key) → predictions and their cost.
     failures : (method name, split key) → the reason.
     """
@@ -111,7 +111,7 @@ class Comparison:
     scale: RatingScale
     labels: dict[str, str]
     reference: str
-    truths: dict[str, Truth] = field(default_factory=dict)
+    held_out: dict[str, HeldOutValues] = field(default_factory=dict)
     outcomes: dict[tuple[str, str], Outcome] = field(default_factory=dict)
     failures: dict[tuple[str, str], str] = field(default_factory=dict)
 
@@ -136,12 +136,12 @@ class Comparison:
             "reference": self.reference,
             "scale": [self.scale.low, self.scale.high, self.scale.step],
             "divisor": self.scale.nmae_divisor,
-            "splits": [truth.as_dict() for truth in self.truths.values()],
+            "splits": [held.as_dict() for held in self.held_out.values()],
             "methods": [row.as_dict() for row in self.rows()],
         }
 
     def _row(self, name: str) -> Row:
-        done = [key for key in self.truths if (name, key) in self.outcomes]
+        done = [key for key in self.held_out if (name, key) in self.outcomes]
         outcomes = [self.outcomes[name, key] for key in done]
         failure = next((text for (who, _), text in self.failures.items() if who == name), "")
         if not outcomes:
@@ -152,9 +152,9 @@ class Comparison:
             label=self.labels[name],
             splits=len(done),
             scores=score_pooled(
-                [(self.outcomes[name, key].predictions, self.truths[key].actual) for key in done],
+                [(self.outcomes[name, key].predictions, self.held_out[key].actual) for key in done],
                 self.scale,
-                [self.truths[key].unseen for key in done],
+                [self.held_out[key].unseen for key in done],
             ),
             seconds=float(np.mean([outcome.seconds for outcome in outcomes])),
             cpu_seconds=float(np.mean([outcome.cpu_seconds for outcome in outcomes])),
@@ -167,10 +167,10 @@ class Comparison:
         """Of one method to the reference, by "nmae" or "rmse", over their common splits."""
         common = [
             key
-            for key in self.truths
+            for key in self.held_out
             if (name, key) in self.outcomes and (self.reference, key) in self.outcomes
         ]
-        if name == self.reference or sum(len(self.truths[key].actual) for key in common) < 2:
+        if name == self.reference or sum(len(self.held_out[key].actual) for key in common) < 2:
             return None
         errors = [
             [self._errors(method, key, metric) for key in common]
@@ -187,7 +187,7 @@ class Comparison:
 
     def _errors(self, name: str, key: str, metric: str) -> npt.NDArray[np.float64]:
         """(n,) |P(x) - y| / divisor, or (clip(x) - y)², of one method on one split."""
-        predicted, actual = self.outcomes[name, key].predictions, self.truths[key].actual
+        predicted, actual = self.outcomes[name, key].predictions, self.held_out[key].actual
         if metric == "nmae":
             return normalized_errors(predicted, actual, self.scale)
         clipped = np.clip(predicted, self.scale.low, self.scale.high)
@@ -223,7 +223,8 @@ def rmse_difference(squares_a: npt.ArrayLike, squares_b: npt.ArrayLike) -> Paire
 class Step:
     """One method on one split, as told to whoever watches.
 
-    index : from 0. split_index : from 0. outcome : None before the work, and if it failed.
+    index : from 0. split_index : from 0. split_key : of :class:`HeldOutValues`.
+    outcome : None before the work, and if it failed.
     reused : whether the predictions were there already. failure : "" or the reason.
     """
 
@@ -231,6 +232,7 @@ class Step:
     method: Method
     split: Split
     split_index: int
+    split_key: str
     outcome: Outcome | None = None
     reused: bool = False
     failure: str = ""
@@ -248,8 +250,8 @@ def compare(
     splits: Iterable[Split],
     *,
     reference: str | None = None,
-    folder: Path | None = None,
-    team: Team | None = None,
+    folder: Path | ResultFiles | None = None,
+    team: ThreadPool | None = None,
     on_begin: Callable[[Step], object] | None = None,
     on_end: Callable[[Step, Comparison], object] | None = None,
 ) -> Comparison:
@@ -276,36 +278,36 @@ def compare(
         If there are no methods or splits, a split holds nothing out, or two splits have
         different rating scales.
     Cancelled
-        If the team's owner wants to stop; what is finished stays in ``folder``.
+        If the pool's owner wants to stop; what is finished stays in ``folder``.
     """
-    team = team or Team()
+    team = team or ThreadPool()
     labels = {method.name: method.label for method in methods}
     if not methods:
         raise DataError("There are no methods to compare. Name at least one.")
     if len(labels) < len(methods):
         raise ConfigError("Two methods of a comparison have one name. Give each its own.")
-    files = None if folder is None else ResultFiles(folder)
+    files = ResultFiles(folder) if isinstance(folder, Path) else folder
     result: Comparison | None = None
     index = 0
     for split_index, split in enumerate(splits):
-        truth = truth_of(split)
+        held = held_out_of(split)
         if result is None:
             result = Comparison(split.train.scale, labels, reference or methods[0].name)
         if split.train.scale != result.scale:
             raise DataError("The splits have different rating scales; compare within one data set.")
-        result.truths[truth.key] = truth
+        result.held_out[held.key] = held
         if files is not None:
-            files.keep_truth(truth)
+            files.keep_held_out(held)
         for method in methods:
-            step = Step(index, method, split, split_index)
+            step = Step(index, method, split, split_index, held.key)
             index += 1
             if on_begin is not None:
                 on_begin(step)
-            step = _one(step, truth, files, team)
+            step = _one(step, held, files, team)
             if step.outcome is not None:
-                result.outcomes[method.name, truth.key] = step.outcome
+                result.outcomes[method.name, held.key] = step.outcome
             else:
-                result.failures[method.name, truth.key] = step.failure
+                result.failures[method.name, held.key] = step.failure
             if on_end is not None:
                 on_end(step, result)
     if result is None:
@@ -313,9 +315,9 @@ def compare(
     return result
 
 
-def _one(step: Step, truth: Truth, files: ResultFiles | None, team: Team) -> Step:
+def _one(step: Step, held: HeldOutValues, files: ResultFiles | None, team: ThreadPool) -> Step:
     """The step with its outcome, found or computed, or with the reason why there is none."""
-    found = None if files is None else files.outcome(step.method, truth)
+    found = None if files is None else files.outcome(step.method, held)
     if found is not None:
         return replace(step, outcome=found, reused=True)
     try:
@@ -323,5 +325,5 @@ def _one(step: Step, truth: Truth, files: ResultFiles | None, team: Team) -> Ste
     except GmcError as error:
         return replace(step, failure=str(error))
     if files is not None:
-        files.keep_outcome(step.method, truth, outcome)
+        files.keep_outcome(step.method, held, outcome)
     return replace(step, outcome=outcome)

@@ -1,18 +1,22 @@
 """The files of a comparison: held-out ratings, predictions and what they cost.
 
-    folder/splits/weak-0-1a2b3c4d5e6f.npz             held-out ratings
-    folder/results/knn-9f8e7d6c--weak-0-1a2b….npz     predictions of a method on a split
+    folder/split--weak-0-1a2b3c4d5e6f.npz             held-out ratings
+    folder/result--knn-9f8e7d6c--weak-0-1a2b….npz     predictions of a method on a split
 
 Names hold a hash of the split's content and of the method's settings, so a file says
 what it is, whatever else is in the folder. Every file is written whole or not at all; one
-that is damaged counts as absent.
+that is damaged counts as absent. Versions of before had two folders, ``splits`` and
+``results``, with the same names behind the "--"; these are read as well.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import zipfile
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gmc_core import former
 from gmc_core.base.errors import DataError
 from gmc_core.base.files import replacing
 from gmc_core.comparison.comparators.measure import Outcome
@@ -28,7 +33,7 @@ from gmc_core.protocol.splits import Split
 
 
 @dataclass(frozen=True, eq=False)
-class Truth:
+class HeldOutValues:
     """What a split holds out.
 
     key : text that stands for the whole split's content.
@@ -53,7 +58,7 @@ class Truth:
         }
 
 
-def truth_of(split: Split) -> Truth:
+def held_out_of(split: Split) -> HeldOutValues:
     """The held-out ratings of a split, and its key.
 
     Raises
@@ -67,8 +72,8 @@ def truth_of(split: Split) -> Truth:
             "generalization."
         )
     digest = hashlib.sha256(split.train.sha256.encode())
-    digest.update(b"" if split.shown is None else split.shown.sha256.encode())
-    for part in (split.train, split.shown):
+    digest.update(b"" if split.query is None else split.query.sha256.encode())
+    for part in (split.train, split.query):
         digest.update(b"" if part is None else part.side_sha256.encode())
     for array, kind in (
         (split.test_users, "<i8"),
@@ -77,7 +82,7 @@ def truth_of(split: Split) -> Truth:
     ):
         digest.update(array.astype(kind).tobytes())
     seed = "" if split.seed is None else f"-{split.seed}"
-    return Truth(
+    return HeldOutValues(
         f"{split.protocol}{seed}-{digest.hexdigest()[:12]}",
         split.protocol,
         split.seed,
@@ -95,48 +100,45 @@ def method_key(method: Method) -> str:
 class ResultFiles:
     """Results in a folder, which is made when the first one is kept.
 
+    folder : where results are kept. others : folders in which they are looked for as well; what
+        is found there gets a name in ``folder`` too.
+
     Raises
     ------
     DataError
         From all methods that write, if the folder cannot be written.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, others: Sequence[Path] = ()) -> None:
         self.folder = folder
+        self.others = tuple(others)
 
-    def keep_truth(self, truth: Truth) -> None:
+    def keep_held_out(self, held: HeldOutValues) -> None:
         """Write the held-out ratings of a split, unless they are there."""
-        path = self._truth(truth.key)
-        if self.truth(truth.key) is None:
-            seed = -1 if truth.seed is None else truth.seed
-            _write(
-                path,
+        if self.held_out(held.key) is None:
+            seed = -1 if held.seed is None else held.seed
+            self.write(
+                self.folder / _held_out_name(held.key),
                 {
-                    "actual": truth.actual,
-                    "unseen": truth.unseen,
-                    "protocol": np.frombuffer(truth.protocol.encode(), np.uint8),
+                    "actual": held.actual,
+                    "unseen": held.unseen,
+                    "protocol": np.frombuffer(held.protocol.encode(), np.uint8),
                     "seed": np.asarray(seed, np.int64),
                 },
             )
 
-    def truth(self, key: str) -> Truth | None:
+    def held_out(self, key: str) -> HeldOutValues | None:
         """The held-out ratings of a split, None if they are not there."""
-        arrays = _read(self._truth(key))
-        if arrays is None or not {"actual", "unseen", "protocol", "seed"} <= set(arrays):
-            return None
-        seed = int(arrays["seed"])
-        return Truth(
-            key,
-            bytes(arrays["protocol"]).decode("ascii", "replace"),
-            None if seed < 0 else seed,
-            np.asarray(arrays["actual"], np.float64),
-            np.asarray(arrays["unseen"], bool),
-        )
+        for path in (self.folder / _held_out_name(key), self.folder / "splits" / f"{key}.npz"):
+            held = _held_out_in(path, key)
+            if held is not None:
+                return held
+        return None
 
-    def keep_outcome(self, method: Method, truth: Truth, outcome: Outcome) -> None:
+    def keep_outcome(self, method: Method, held: HeldOutValues, outcome: Outcome) -> None:
         """Write a method's predictions on a split with their cost."""
-        _write(
-            self._outcome(method_key(method), truth.key),
+        self.write(
+            self.folder / _outcome_name(method_key(method), held.key),
             {
                 "predictions": outcome.predictions,
                 "seconds": np.asarray(outcome.seconds),
@@ -145,39 +147,124 @@ class ResultFiles:
             },
         )
 
-    def outcome(self, method: Method | str, truth: Truth) -> Outcome | None:
+    def outcome(self, method: Method | str, held: HeldOutValues) -> Outcome | None:
         """A method's result on a split, None if it is not there or does not fit.
 
         method : the method, or its :func:`method_key`.
         """
         key = method if isinstance(method, str) else method_key(method)
-        arrays = _read(self._outcome(key, truth.key))
-        if arrays is None or not set(Outcome.__dataclass_fields__) <= set(arrays):
-            return None
-        predictions = np.asarray(arrays["predictions"], np.float64)
-        if predictions.shape != truth.actual.shape or not np.isfinite(predictions).all():
-            return None
-        numbers = (float(arrays[name]) for name in ("seconds", "cpu_seconds", "peak_bytes"))
-        return Outcome(predictions, *numbers)
+        name = _outcome_name(key, held.key)
+        own = self.folder / name
+        for path in (own, self.folder / "results" / f"{key}--{held.key}.npz"):
+            outcome = _outcome_in(path, held)
+            if outcome is not None:
+                return outcome
+        for other in self.others:
+            outcome = _outcome_in(other / name, held)
+            if outcome is not None:
+                self.adopt(other / name, name)
+                return outcome
+        return None
 
-    def _truth(self, key: str) -> Path:
-        return self.folder / "splits" / f"{key}.npz"
+    def adopt(self, path: Path, name: str) -> None:
+        """Give a file of another folder the name ``name`` in this one; it stays there too.
 
-    def _outcome(self, method: str, split: str) -> Path:
-        return self.folder / "results" / f"{method}--{split}.npz"
+        A second name for the same file where the disk has such, a copy otherwise.
+        """
+        target = self.folder / name
+        with suppress(OSError):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.link(path, target)
+            return
+        arrays = _read(path)
+        if arrays is not None:
+            self.write(target, arrays)
+
+    def write(self, path: Path, arrays: dict[str, npt.NDArray]) -> None:
+        """Write one file, whole or not at all."""
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(path) as file:
+                np.savez(file, **arrays)  # type: ignore[arg-type]
+        except OSError as error:
+            raise DataError(
+                f"The results cannot be written there ({error.strerror or error}). Choose another "
+                "folder, or make room on the disk.",
+                path=path.parent,
+            ) from error
 
 
-def _write(path: Path, arrays: dict[str, npt.NDArray]) -> None:
+def names_of_older(folder: Path) -> dict[Path, str]:
+    """The results in the two folders of a version of before → the names that they have now."""
+    return {
+        **{path: f"split--{path.name}" for path in sorted((folder / "splits").glob("*.npz"))},
+        **{path: f"result--{path.name}" for path in sorted((folder / "results").glob("*.npz"))},
+    }
+
+
+def remove_results(folder: Path) -> None:
+    """Remove every result from a folder, so that all of them are computed again.
+
+    Raises
+    ------
+    DataError
+        If a file cannot be removed.
+    """
+    own = [path for path in folder.glob("*.npz") if is_result(path.name)]
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]
+        for path in (*own, *names_of_older(folder)):
+            path.unlink()
     except OSError as error:
         raise DataError(
-            f"The results cannot be written there ({error.strerror or error}). Choose another "
-            "folder, or make room on the disk.",
-            path=path.parent,
+            f"The results cannot be removed ({error.strerror or error}). Choose another folder.",
+            path=folder,
         ) from error
+
+
+def is_result(name: str) -> bool:
+    """Whether a file is one of a comparison's, by its name."""
+    return re.fullmatch(r"(split|result)--[A-Za-z0-9._-]{1,240}\.npz", name) is not None
+
+
+def _held_out_name(key: str) -> str:
+    return f"split--{key}.npz"
+
+
+def _outcome_name(method: str, split: str) -> str:
+    return f"result--{method}--{split}.npz"
+
+
+def _held_out_in(path: Path, key: str) -> HeldOutValues | None:
+    arrays = _read(path)
+    if arrays is None or not {"actual", "unseen", "protocol", "seed"} <= set(arrays):
+        return None
+    actual, unseen = arrays["actual"], arrays["unseen"]
+    numbers = actual.ndim == 1 and actual.dtype.kind == "f" and arrays["seed"].shape == ()
+    if not numbers or unseen.shape != actual.shape or not np.isfinite(actual).all():
+        return None
+    seed = int(arrays["seed"])
+    return HeldOutValues(
+        key,
+        bytes(arrays["protocol"]).decode("ascii", "replace"),
+        None if seed < 0 else seed,
+        np.asarray(actual, np.float64),
+        np.asarray(unseen, bool),
+    )
+
+
+def _outcome_in(path: Path, held: HeldOutValues) -> Outcome | None:
+    arrays = _read(path)
+    if arrays is None or not set(Outcome.__dataclass_fields__) <= set(arrays):
+        return None
+    predictions = np.asarray(arrays["predictions"])
+    if predictions.dtype.kind != "f" or predictions.shape != held.actual.shape:
+        return None
+    costs = [arrays[name] for name in ("seconds", "cpu_seconds", "peak_bytes")]
+    if any(cost.shape != () or cost.dtype.kind not in "fiu" for cost in costs):
+        return None
+    if not np.isfinite(predictions).all():
+        return None
+    return Outcome(np.asarray(predictions, np.float64), *map(float, costs))
 
 
 def _read(path: Path) -> dict[str, npt.NDArray] | None:
@@ -186,3 +273,6 @@ def _read(path: Path) -> dict[str, npt.NDArray] | None:
             return {name: stored[name] for name in stored.files}
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return None
+
+
+__getattr__ = former.renamed(__name__, Truth="HeldOutValues", truth_of="held_out_of")

@@ -14,7 +14,8 @@ from gmc_core.doctor.check import Check
 # In the order in which they are listed; what an extra brings is optional.
 CORE = (
     "numpy", "scipy", "numba", "pandas", "pyarrow", "threadpoolctl", "psutil", "openpyxl",
-    "filelock", "platformdirs",
+    "filelock",
+    "platformdirs",
 )  # fmt: skip
 OLDEST_PYTHON = (3, 11)
 

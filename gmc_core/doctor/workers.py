@@ -66,7 +66,7 @@ def _workers(database: sqlite3.Connection, pause: float) -> list[Check]:
         time.sleep(pause)
     # In this order: a worker is in its table before it takes a run. One that has come or left
     # in the meantime is neither silent nor gone.
-    runs = database.execute("SELECT id, state, worker FROM runs WHERE kind = 'run'").fetchall()
+    runs = database.execute("SELECT id, state, worker FROM runs WHERE kind != 'sweep'").fetchall()
     now = dict(database.execute("SELECT id, beat FROM workers").fetchall())
     silent = [row for row in there if now.get(row["id"]) == row["beat"]]
     known = {*now, *(row["id"] for row in there)} - {row["id"] for row in gone}

@@ -22,7 +22,7 @@ from gmc_core.base.errors import ConfigError, NumericalError
 from gmc_core.data.ratings import Ratings
 from gmc_core.fitting.estimates import estimate_seconds
 from gmc_core.fitting.fit import Fit
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.models import settings_for
 from gmc_core.gaussian.ordinal import MAX_VALUES
 from gmc_core.gaussian.settings import FitSettings, Precision, variance_unit
@@ -62,24 +62,30 @@ class Trial:
 class Report:
     """What the choice is worth on held-out ratings that played no part in it.
 
-    ratings : how many. nmae, recipe : NMAE of the chosen settings and of the paper's recipe
+    ratings : how many. nmae, map_em : NMAE of the chosen settings and of the paper's MAP-EM
         at its best L, every user weighing alike.
-    lead : ``nmae`` less ``recipe``; its n counts users.
+    lead : ``nmae`` less ``map_em``; its n counts users.
     """
 
     ratings: int
     nmae: float
-    recipe: float
+    map_em: float
     lead: PairedDifference
 
     @classmethod
-    def of(cls, chosen: Floats, recipe: Floats, held: HeldOutSet) -> Report | None:
+    def of(cls, chosen: Floats, map_em: Floats, held: HeldOutSet) -> Report | None:
         """From the errors of all held-out ratings; None with fewer than two users."""
         if held.users < 2:
             return None
-        own, other = held.by_user(chosen), held.by_user(recipe)
+        own, other = held.by_user(chosen), held.by_user(map_em)
         lead = paired_difference(own, other)
         return cls(len(held.ratings), float(own.mean()), float(other.mean()), lead)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON, where the NMAE of MAP-EM has the name ``recipe`` since the first version."""
+        content = asdict(self)
+        content["recipe"] = content.pop("map_em")
+        return content
 
 
 @dataclass(frozen=True)
@@ -89,7 +95,7 @@ class Choice:
     settings : complete, for a fit to all training ratings.
     trials : in the order tried. held_out : ratings that chose. users : whose they are.
     report : the gain, on other ratings; None where too few users have a rating to spare, or
-        the recipe broke down.
+        MAP-EM broke down.
     notes : what a reader must know, a sentence each.
     """
 
@@ -103,7 +109,7 @@ class Choice:
 
     @property
     def lead(self) -> PairedDifference | None:
-        """NMAE of the chosen less the paper's recipe, on ratings that did not choose."""
+        """NMAE of the chosen less the paper's MAP-EM, on ratings that did not choose."""
         return None if self.report is None else self.report.lead
 
     @property
@@ -120,12 +126,12 @@ class Choice:
         if best is self.trials[0] and best.settings.model == "paper":
             return "These are the paper's settings with the best L."
         if self.report is None:
-            return "What it gains on the paper's recipe on other ratings could not be measured."
+            return "What it gains on the paper's MAP-EM on other ratings could not be measured."
         lead = self.report.lead
         return (
             f"On {self.report.ratings:,} others, which chose nothing, it has "
             f"{self.report.nmae:.4f}, {lead.mean:+.4f} [{lead.low:+.4f}, {lead.high:+.4f}] against "
-            f"the paper's recipe (95 % over {lead.n:,} users)."
+            f"the paper's MAP-EM (95 % over {lead.n:,} users)."
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -135,7 +141,7 @@ class Choice:
             "reason": self.reason,
             "held_out": self.held_out,
             "users": self.users,
-            "report": self.report and asdict(self.report),
+            "report": self.report and self.report.as_dict(),
             "seconds": self.seconds,
             "notes": list(self.notes),
             "trials": [
@@ -158,7 +164,7 @@ def choose(
     seed: int = 0,
     dtype: Precision = "float32",
     attributes: bool = True,
-    team: Team | None = None,
+    team: ThreadPool | None = None,
     on_trial: Callable[[Trial], object] | None = None,
 ) -> Choice:
     """Settings for a fit to ``train``, chosen within about ``seconds``.
@@ -178,12 +184,12 @@ def choose(
     DataError
         If the ratings are too few.
     Cancelled
-        If the team was told to stop.
+        If the pool was told to stop.
     """
     if not seconds > 0:
         raise ConfigError(f"The time to choose in must be above 0 seconds, not {seconds}.")
     began = time.perf_counter()
-    team = team or Team()
+    team = team or ThreadPool()
     reduced, notes = _affordable(train, seconds, dtype)
     split, (choosing, reporting) = hold_out(reduced, seed, sets=2)
     trials: list[Trial] = []
@@ -230,20 +236,20 @@ def choose(
                 best, improved = trial, True
     order = min(range(len(trials)), key=lambda k: trials[k].nmae)
     chosen = trials[order]
-    recipe_first = trials[0].settings.model == "paper"
+    paper_first = trials[0].settings.model == "paper"
     return Choice(
         settings=replace(chosen.settings, iterations=chosen.iterations),
         trials=tuple(trials),
         held_out=len(choosing.ratings),
         users=choosing.users,
-        report=Report.of(errors[order], errors[0], reporting) if recipe_first else None,
+        report=Report.of(errors[order], errors[0], reporting) if paper_first else None,
         seconds=time.perf_counter() - began,
         notes=tuple(notes),
     )
 
 
 def _models(train: Ratings) -> tuple[str, ...]:
-    """The paper's recipe first; ordered ratings where there are few enough values."""
+    """The paper's MAP-EM first; ordered ratings where there are few enough values."""
     distinct = len(np.unique(train.values))
     return ("paper", "ordinal" if 3 <= distinct <= MAX_VALUES else "exact")
 
@@ -256,9 +262,9 @@ def _neighbours(settings: FitSettings, train: Ratings) -> Iterator[tuple[str, Fi
             yield f"{name.replace('_', ' ')} {value:g}", replace(settings, **{name: value})
     if settings.is_exact and any(train.item_info.genres):
         assert settings.prior_target is not None
-        offset, genres, raters, own = settings.prior_target
+        offset, genres, implicit, own = settings.prior_target
         other = 0.0 if genres else _GENRES * variance_unit(train.scale)
-        target = (offset, other, raters, own)
+        target = (offset, other, implicit, own)
         yield f"genre variance {other:g}", replace(settings, prior_target=target)
 
 

@@ -35,7 +35,7 @@ from gmc_core.data.ratings import Ratings, RatingScale
 from gmc_core.fitting.fit import Fit
 from gmc_core.gaussian.linalg import solve
 from gmc_core.gaussian.linalg.solve import LANE_LIMIT
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.models import settings_for
 from gmc_core.gaussian.settings import FitSettings, Precision
 from gmc_core.protocol.splits import strong_split
@@ -43,7 +43,7 @@ from gmc_core.protocol.splits import strong_split
 log = logging.getLogger(__name__)
 
 # Seconds of compiling for one precision on one core of an ordinary machine of 2026: the
-# recipe's functions, and what exact EM has besides.
+# MAP-EM's functions, and what exact EM has besides.
 _SECONDS, _EXACT_SECONDS = 14.0, 8.0
 # One signal of the made-up table is too large for the lanes of the vector registers.
 _LARGEST = LANE_LIMIT + 4
@@ -154,14 +154,14 @@ def _run(kind: _Kind, users: int) -> None:
     ratings = Ratings.from_triplets(
         rows, columns, rng.integers(1, 6, len(rows)).astype(float), RatingScale(1, 5)
     )
-    # A mixture of Gaussians calls what the recipe calls.
+    # A mixture of Gaussians calls what MAP-EM calls.
     few = replace(
         settings_for("ordinal" if ordinal else "exact" if exact else "paper"),
         dtype=cast(Precision, dtype), iterations=3, noise=0.5, epsilon=0.3,
         warm=1 if exact else None,
     )  # fmt: skip
     split = strong_split(ratings, 0, users - 2, 2)
-    for _ in Fit(split, few, team=Team(1)).records():
+    for _ in Fit(split, few, team=ThreadPool(1)).records():
         pass
 
 

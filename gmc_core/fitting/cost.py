@@ -19,7 +19,7 @@ import psutil
 
 from gmc_core.base.errors import ConfigError, ResourceError
 from gmc_core.gaussian.linalg.solve import LANE_LIMIT
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.linalg.vectors import lanes
 from gmc_core.gaussian.mstep import Form, block_rows, choose_form, step_flops
 from gmc_core.gaussian.settings import FitSettings
@@ -72,7 +72,7 @@ def estimate(
     exact : of exact EM, whose E-step inverts (three times the flops of a solve), and
         whose M-step is the congruence; its few warm iterations cost less.
     components : K Gaussians of a mixture; all of it K times, and their common Σ.
-    ordinal : of ordered ratings, with old and new opinions and their bounds.
+    ordinal : of ordered ratings, with old and new latent responses and their bounds.
     covariates : G of each signal, which shift the observations.
     """
     if exact:
@@ -84,7 +84,7 @@ def estimate(
     fill = ratings / max(count * dimension, 1)
     item = np.dtype(dtype).itemsize
     largest = int(sizes.max()) if count else 0
-    threads = Team().size if threads is None else threads
+    threads = ThreadPool().size if threads is None else threads
     width = min(largest, LANE_LIMIT) + 2
     workspace = threads * max(largest**2, lanes(item) * width * (width + 2)) * item
     matrix = dimension**2 * item
@@ -151,7 +151,7 @@ def estimate_fit(
 
 
 def has_large_weights(ratings: int, dimension: int) -> bool:
-    """Whether a fit of the recipe forgets the weights of its last state in every E-step.
+    """Whether a fit of MAP-EM forgets the weights of its last state in every E-step.
 
     It does where they are more than a quarter of the N² numbers of Σ.
     """
@@ -164,7 +164,7 @@ def gemm_rate(dtype: str) -> float:
     size = 1024
     matrix = np.ones((size, size), dtype=dtype)
     best = np.inf
-    with Team().whole():
+    with ThreadPool().whole():
         for _ in range(4):
             began = time.perf_counter()
             matrix @ matrix
@@ -181,7 +181,7 @@ def core_rate(dtype: str) -> float:
     size = 1024
     matrix = np.ones((size, size), dtype=dtype)
     best = np.inf
-    with Team(1).whole():
+    with ThreadPool(1).whole():
         for _ in range(5):
             began = time.thread_time()
             matrix @ matrix

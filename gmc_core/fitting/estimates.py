@@ -21,7 +21,7 @@ from gmc_core.fitting.compiling import compile_seconds
 from gmc_core.fitting.cost import core_rate
 from gmc_core.fitting.fit import Fit, IterationRecord
 from gmc_core.gaussian.estep import factored_flops
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.mstep import choose_form
 from gmc_core.gaussian.settings import FitSettings
 
@@ -166,7 +166,7 @@ def estimate_seconds(
     sizes: Sizes,
     dimension: int,
     *,
-    shown_sizes: Sizes | None = None,
+    query_sizes: Sizes | None = None,
     repetitions: int = 1,
     groups: int = 0,
 ) -> Estimate:
@@ -176,22 +176,22 @@ def estimate_seconds(
     ----------
     settings : complete, see :meth:`FitSettings.resolved`.
     sizes : (M,) the N_i of the training signals. dimension : N.
-    shown_sizes : of the novel users under strong generalization, None otherwise.
+    query_sizes : of the novel users under strong generalization, None otherwise.
     groups : of users, by their attributes.
     """
     ratings = float(sizes.sum())
     # Two cores share caches and memory.
-    rate = core_rate(settings.dtype) * Team().size ** _TOGETHER
+    rate = core_rate(settings.dtype) * ThreadPool().size ** _TOGETHER
     work = _Work(settings, sizes, dimension, rate)
     evaluating = 0.0
-    if shown_sizes is not None:
-        shown = _Work(settings, shown_sizes, dimension, work.rate)
-        evaluating = shown.fold_in()
+    if query_sizes is not None:
+        query = _Work(settings, query_sizes, dimension, work.rate)
+        evaluating = query.fold_in()
     warm = settings.warm or 1
     iterations = []
     for t in range(1, settings.iterations + 1):
         if not settings.is_exact:
-            seconds = work.recipe(first=t == 1)
+            seconds = work.map_em(first=t == 1)
         else:
             seconds = work.exact(t, warm, last=t == settings.iterations)
         iterations.append(seconds + evaluating + _ITERATION)
@@ -208,12 +208,12 @@ def estimate_seconds(
 
 def estimate_of_fit(fit: Fit, repetitions: int = 1) -> Estimate:
     """The estimate of a fit that is about to begin."""
-    novel = fit.shown_signals is not fit.signals
+    novel = fit.query_signals is not fit.signals
     return estimate_seconds(
         fit.settings,
         fit.signals.sizes,
         fit.signals.dimension,
-        shown_sizes=fit.shown_signals.sizes if novel else None,
+        query_sizes=fit.query_signals.sizes if novel else None,
         repetitions=repetitions,
         groups=len(fit.groups),
     )
@@ -277,7 +277,7 @@ class _Work:
         factor = self._at(n**3 / 3, _PRODUCT_SHARE)
         return self._at(3 * n**3, _PRODUCT_SHARE) + factor + 12 * _IN_ORDER * self.item * n * n
 
-    def recipe(self, *, first: bool) -> float:
+    def map_em(self, *, first: bool) -> float:
         """One iteration of MAP-EM, of every component of a mixture."""
         m_step = self.first_m_step() if first else self.m_step()
         return self.components * (m_step + self.e_step())

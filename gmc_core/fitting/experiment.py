@@ -26,7 +26,7 @@ from gmc_core.fitting.config import ExperimentConfig as ExperimentConfig
 from gmc_core.fitting.config import Protocol as Protocol
 from gmc_core.fitting.fit import Fit, IterationRecord
 from gmc_core.fitting.provenance import check_files, check_ratings, file_hashes, of_data, with_noise
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.protocol.baselines import baselines, pooled_baselines
 from gmc_core.protocol.filters import FilterReport, apply_filter
 from gmc_core.protocol.metrics import Scores, score_pooled
@@ -214,7 +214,7 @@ class Experiment:
         config: ExperimentConfig,
         *,
         prepared: Prepared | None = None,
-        team: Team | None = None,
+        team: ThreadPool | None = None,
         memory_limit: int | None = None,
     ) -> None:
         self.config = config
@@ -275,7 +275,7 @@ def run_experiment(
     config: ExperimentConfig,
     *,
     prepared: Prepared | None = None,
-    team: Team | None = None,
+    team: ThreadPool | None = None,
     on_record: Callable[[int, IterationRecord], object] | None = None,
     memory_limit: int | None = None,
 ) -> tuple[dict[str, Any], Fit]:

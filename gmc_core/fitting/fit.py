@@ -83,8 +83,8 @@ class Fit:
     Attributes
     ----------
     predictions : (n_test,) of ``state``, unprojected.
-    shown_signals, pairs : what is known of the test users, and (signal, coordinate)
-        of each held-out rating.
+    query_signals, pairs : the query set, which is what is known of the test users, and
+        (signal, coordinate) of each held-out rating.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Fit:
         self.settings = settings.resolved(train.scale, train.n_items)
         self.team = team or ThreadPool()
         layout = Layout(self.settings.signals, train.n_users, train.n_items, self.settings.block)
-        if split.shown is not None and layout.kind != "rows":
+        if split.query is not None and layout.kind != "rows":
             raise ConfigError(
                 "Strong generalization predicts users who were absent from training. With "
                 f"{layout.kind} as signals a user is part of the model's coordinates, so a new "
@@ -127,11 +127,11 @@ class Fit:
         self.ordinal: OrdinalScale | None = None
         if self.settings.model == "ordinal":
             self.ordinal = OrdinalScale.of(train.values)
-        self.shown_signals = self.signals
-        if split.shown is not None:
-            rows = replace(layout, users=split.shown.n_users)
-            self.shown_signals = self.groups.on(Signals.of(split.shown, rows), split.shown)
-        self.pairs = self.shown_signals.layout.locate(split.test_users, split.test_items)
+        self.query_signals = self.signals
+        if split.query is not None:
+            rows = replace(layout, users=split.query.n_users)
+            self.query_signals = self.groups.on(Signals.of(split.query, rows), split.query)
+        self.pairs = self.query_signals.layout.locate(split.test_users, split.test_items)
         self._clusters: npt.NDArray[np.int64] | None = None
         if self._components > 1:
             kinds = genre_matrix(train) if layout.kind == "rows" else None
@@ -336,9 +336,9 @@ class Fit:
         weights, gaussian = state.weights, state.gaussian
         if isinstance(state, MixtureState):
             return self._predict_mixture(state)
-        if self.shown_signals is not self.signals:
-            weights = fold_in(self.shown_signals, gaussian, self.noise, self.team, self.ordinal)
-        latent = predict_pairs(self.shown_signals, weights, gaussian, *self.pairs, self.team)
+        if self.query_signals is not self.signals:
+            weights = fold_in(self.query_signals, gaussian, self.noise, self.team, self.ordinal)
+        latent = predict_pairs(self.query_signals, weights, gaussian, *self.pairs, self.team)
         return self._shown(latent)
 
     def _shown(self, latent: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -352,9 +352,9 @@ class Fit:
         ).prediction
 
     def _predict_mixture(self, state: MixtureState) -> npt.NDArray[np.float64]:
-        shown, found = self.shown_signals, self.memberships(state)
+        query, found = self.query_signals, self.memberships(state)
         latent = predict_mixture(
-            shown,
+            query,
             found.weights,
             found.responsibilities,
             state.mixture,
@@ -364,10 +364,10 @@ class Fit:
         return self._shown(latent)
 
     def memberships(self, state: MixtureState) -> MixtureState | Memberships:
-        """Weights and responsibilities of ``shown_signals`` under a mixture."""
-        if self.shown_signals is self.signals:
+        """Weights and responsibilities of ``query_signals`` under a mixture."""
+        if self.query_signals is self.signals:
             return state
-        return mixture_e_step(self.shown_signals, state.mixture, self.noise, self.team)
+        return mixture_e_step(self.query_signals, state.mixture, self.noise, self.team)
 
     def _record(
         self, step: EmStep, before: npt.NDArray[np.float64], began: float

@@ -7,8 +7,8 @@ covers a share p of those. They are drawn from every user, each weighing alike, 
 protocol draws its test ratings (:mod:`gmc_core.protocol.holdout`): the p speaks of a random rating
 of a random user, not of those who rate most.
 
-For ordered ratings the interval is one of opinions, and a rating is covered when its
-own interval of opinions touches it.
+For ordered ratings the interval is one of latent responses, and a rating is covered when its
+own interval of latent responses touches it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from gmc_core.data.ratings import Ratings, RatingScale
 from gmc_core.fitting.fit import Fit, fit
 from gmc_core.gaussian.estep import predict_pairs
 from gmc_core.gaussian.folding import explained, fold_in
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.mixture import Memberships, Mixture, MixtureState, mixture_e_step
 from gmc_core.gaussian.noise import Noise
 from gmc_core.gaussian.ordinal import OrdinalScale
@@ -51,7 +51,7 @@ Positions = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """Centre and standard deviation of each held-out prediction, of a rating or opinion."""
+    """Centre and standard deviation of each held-out prediction, of a rating or latent response."""
 
     centre: Floats
     sd: Floats
@@ -59,12 +59,12 @@ class Spread:
 
 def spread(fit: Fit) -> Spread:
     """Of the held-out pairs of a fit; one factorization for each of their users."""
-    signals, pairs = fit.shown_signals, fit.pairs
+    signals, pairs = fit.query_signals, fit.pairs
     if isinstance(fit.state, MixtureState):
         found = fit.memberships(fit.state)
         return _spread_of_mixture(signals, pairs, found, fit.state.mixture, fit.noise, fit.team)
     weights = fit.state.weights
-    if fit.split.shown is not None:
+    if fit.split.query is not None:
         weights = fold_in(signals, fit.state.gaussian, fit.noise, fit.team, fit.ordinal)
     centre = predict_pairs(signals, weights, fit.state.gaussian, *pairs, fit.team)
     variance = pair_variances(signals, fit.state.gaussian, fit.noise, *pairs)
@@ -77,7 +77,7 @@ def _spread_of_mixture(
     found: Memberships | MixtureState,
     mixture: Mixture,
     noise: Noise,
-    team: Team,
+    team: ThreadPool,
 ) -> Spread:
     """The same of a mixture: the components' variances, and that between their means."""
     shares = found.responsibilities[pairs[0]]
@@ -151,7 +151,7 @@ def calibrate(
     level: float = USUAL_LEVEL,
     *,
     seed: int = 0,
-    team: Team | None = None,
+    team: ThreadPool | None = None,
 ) -> Calibration:
     """How wide an interval of ``level`` must be, from training ratings alone.
 
@@ -177,7 +177,11 @@ def calibrate(
 
 
 def calibrated(
-    model: GaussianModel, level: float = USUAL_LEVEL, *, seed: int = 0, team: Team | None = None
+    model: GaussianModel,
+    level: float = USUAL_LEVEL,
+    *,
+    seed: int = 0,
+    team: ThreadPool | None = None,
 ) -> GaussianModel:
     """The same model with the width of its intervals learned; takes one more fit.
 
@@ -202,7 +206,7 @@ def calibrate_file(
     path: Path,
     level: float = USUAL_LEVEL,
     *,
-    team: Team | None = None,
+    team: ThreadPool | None = None,
     replacing: Callable[[], AbstractContextManager[bool]] = lambda: nullcontext(True),
 ) -> GaussianModel | None:
     """Calibrate the intervals of a saved model, in place.
@@ -224,7 +228,7 @@ def calibrate_file(
     OSError
         If it cannot be replaced.
     Cancelled
-        If the team was told to stop; the file is then as it was.
+        If the pool was told to stop; the file is then as it was.
     """
     path = Path(os.path.realpath(path))
     before = _stamp(path)
@@ -297,7 +301,7 @@ def _spread_of_model(model: GaussianModel, users: Positions, items: Positions) -
     signals = model.signals_of(model.ratings)
     at, coordinates = model.layout.locate(users, items)
     needed, local = np.unique(at, return_inverse=True)
-    own, team, pairs = signals.take(needed), Team(), (local.reshape(-1), coordinates)
+    own, team, pairs = signals.take(needed), ThreadPool(), (local.reshape(-1), coordinates)
     if isinstance(model, MixtureModel):
         found = mixture_e_step(own, model.mixture, model.noise, team)
         return _spread_of_mixture(own, pairs, found, model.mixture, model.noise, team)

@@ -82,7 +82,7 @@ def e_step(signals: Signals, gaussian: Gaussian, noise: Noise, team: ThreadPool)
     NumericalError
         If some Σ[o, o] + Σ_w[o, o] is not positive definite.
     Cancelled
-        If the team was told to stop.
+        If the pool was told to stop.
     """
     return solve_systems(signals, signals.values, gaussian, noise, team)
 

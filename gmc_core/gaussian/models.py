@@ -1,4 +1,4 @@
-"""Models by name: the paper's recipe, and what goes beyond it."""
+"""Models by name: the paper's MAP-EM, and what goes beyond it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _defaults(kind: ModelKind, iterations: int) -> FitSettings:
 
 
 MODELS: dict[str, NamedModel] = {
-    "paper": NamedModel("The paper's recipe", "MAP-EM with ε on the diagonal of Σ.", FitSettings()),
+    "paper": NamedModel("The paper's MAP-EM", "MAP-EM with ε on the diagonal of Σ.", FitSettings()),
     "exact": NamedModel(
         "Exact EM",
         "The posterior covariance in the M-step, noise, and a prior of Σ.",
@@ -34,12 +34,13 @@ MODELS: dict[str, NamedModel] = {
     ),
     "ordinal": NamedModel(
         "Exact EM on ordered ratings",
-        "As exact; a rating is an interval of a continuous opinion, the prediction its median.",
+        "As exact; a rating is an interval of a continuous latent response, the prediction "
+        "its median.",
         _defaults("ordinal", EXACT_ITERATIONS),
     ),
     "mixture": NamedModel(
         "Mixture of Gaussians",
-        "The recipe with a Gaussian for each of several groups of users.",
+        "MAP-EM with a Gaussian for each of several groups of users.",
         _defaults("mixture", PAPER_ITERATIONS),
     ),
 }

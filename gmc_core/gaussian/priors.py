@@ -14,7 +14,7 @@ from gmc_core.gaussian.settings import FitSettings
 from gmc_core.gaussian.signals import Layout
 
 # Directions of who rated what. On MovieLens 1M 150 do no better.
-RATER_DIRECTIONS = 60
+IMPLICIT_DIRECTIONS = 60
 # Up to this many users or items all directions are computed, which cannot fail to converge.
 _SMALL = 300
 # A direction with a smaller singular value (the largest is 1) is rounding, as the root of
@@ -23,21 +23,21 @@ _NOTHING = 1e-6
 
 
 def prior_of(settings: FitSettings, ratings: Ratings, layout: Layout) -> Prior | None:
-    """T = offset · 11ᵀ + genres · G Gᵀ + raters · Q Qᵀ + own · Id, as ν signals.
+    """T = offset · 11ᵀ + genres · G Gᵀ + implicit · Q Qᵀ + own · Id, as ν signals.
 
     ``settings.prior_target`` holds the four variances. G (N × genres) gives an item
     of g genres 1/√g in each, so that its variance is the same for every g; Q are the
-    :func:`rater_directions`. Signals that are no rows have neither. None where ν = 0.
+    :func:`implicit_directions`. Signals that are no rows have neither. None where ν = 0.
     """
     if not settings.prior_strength:
         return None
     assert settings.prior_target is not None
-    offset, genres, raters, own = settings.prior_target
+    offset, genres, implicit, own = settings.prior_target
     parts = [np.full((layout.dimension, 1), np.sqrt(offset))]
     if genres > 0 and layout.kind == "rows":
         parts.append(np.sqrt(genres) * genre_matrix(ratings))
-    if raters > 0 and layout.kind == "rows":
-        parts.append(np.sqrt(raters) * rater_directions(ratings))
+    if implicit > 0 and layout.kind == "rows":
+        parts.append(np.sqrt(implicit) * implicit_directions(ratings))
     diagonal = np.full(layout.dimension, own)
     return Prior(settings.prior_strength, np.hstack(parts), diagonal)
 
@@ -59,7 +59,7 @@ def genre_matrix(ratings: Ratings) -> np.ndarray:
     return matrix
 
 
-def rater_directions(ratings: Ratings) -> npt.NDArray[np.float64]:
+def implicit_directions(ratings: Ratings) -> npt.NDArray[np.float64]:
     """(N items, R) rows of length 1, near to each other where the same people rated.
 
     What a person chose to rate says what the items have in common before any value is
@@ -67,7 +67,7 @@ def rater_directions(ratings: Ratings) -> npt.NDArray[np.float64]:
     M × N table of rated or not, each entry divided by the roots of its user's and its
     item's number of ratings, the roots of these numbers are singular vectors of B with
     the largest singular value, 1; they say only how often somebody or something was
-    rated, and are taken off. An item's row are its ``RATER_DIRECTIONS`` leading right
+    rated, and are taken off. An item's row are its ``IMPLICIT_DIRECTIONS`` leading right
     singular vectors of what is left, each times its singular value. An item that no
     direction knows has a row of zeros.
     """
@@ -80,7 +80,7 @@ def rater_directions(ratings: Ratings) -> npt.NDArray[np.float64]:
     by_user, by_item = (
         np.sqrt(counts / len(ratings)) for counts in (ratings.user_counts, ratings.item_counts)
     )
-    if min(users, items) <= max(_SMALL, RATER_DIRECTIONS):
+    if min(users, items) <= max(_SMALL, IMPLICIT_DIRECTIONS):
         found = _all_directions(rated, by_user, by_item)
     else:
         left = LinearOperator(
@@ -91,7 +91,7 @@ def rater_directions(ratings: Ratings) -> npt.NDArray[np.float64]:
         )
         # A start of its own, or the result would depend on what was drawn before.
         start = np.random.Generator(np.random.PCG64(0)).normal(size=min(users, items))
-        _, sizes, vectors = svds(left, k=RATER_DIRECTIONS, v0=start)
+        _, sizes, vectors = svds(left, k=IMPLICIT_DIRECTIONS, v0=start)
         found = (vectors * sizes[:, None]).T[:, sizes > _NOTHING]
     lengths = np.linalg.norm(found, axis=1, keepdims=True)
     return np.divide(found, lengths, out=np.zeros_like(found), where=lengths > _NOTHING)
@@ -105,7 +105,7 @@ def _all_directions(
     gram = (rated.T @ rated if few_items else rated @ rated.T).toarray()
     known = by_item if few_items else by_user
     squares, vectors = np.linalg.eigh(gram - np.outer(known, known))
-    kept = np.flatnonzero(squares > _NOTHING**2)[-RATER_DIRECTIONS:]
+    kept = np.flatnonzero(squares > _NOTHING**2)[-IMPLICIT_DIRECTIONS:]
     if few_items:
         return np.asarray(vectors[:, kept] * np.sqrt(squares[kept]))
     return np.asarray(rated.T @ vectors[:, kept])

@@ -232,8 +232,8 @@ class FitSettings:
             step=50,
             format="%g",
             help="Σ is shrunk, as if so many users more had shown it, towards a target: "
-            "variance that all items share, that items with the same raters share, and an item's "
-            "own. 0 is the likelihood alone.",
+            "variance that all items share, that items rated by the same people share, and an "
+            "item's own. 0 is the likelihood alone.",
         ),
     )
     prior_target: tuple[float, float, float, float] | None = fit_setting(
@@ -243,7 +243,8 @@ class FitSettings:
         flag="--prior-target",
         models=EXACT,
         about="what Σ is shrunk to: variance that all items share (11ᵀ), that items of one genre "
-        "share, that items of the same raters share, and of each item alone (Id)",
+        "share, that items rated by the same people share (implicit feedback), and of each item "
+        "alone (Id)",
         usual=dict.fromkeys(EXACT, (0.15, 0.0, 0.2, 0.15)),
         scaled=True,
     )
@@ -285,7 +286,7 @@ class FitSettings:
             low=1,
             high=10,
             filled=True,
-            help="Groups of users, each with its own μ and Σ. K = 1 is the recipe.",
+            help="Groups of users, each with its own μ and Σ. K = 1 is MAP-EM.",
         ),
     )
     learn_noise: bool = fit_setting(
@@ -407,7 +408,7 @@ class FitSettings:
     def from_dict(cls, values: Mapping[str, Any]) -> FitSettings:
         """Read what :meth:`as_dict` wrote; unknown names are an error.
 
-        Before the target knew of raters it had three variances.
+        Older settings have three variances in the target, none for implicit feedback.
         """
         unknown = set(values) - set(settings_of_a_fit())
         if unknown:

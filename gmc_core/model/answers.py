@@ -1,13 +1,13 @@
 """From a belief to what is shown: the one way from the Gaussian to ratings.
 
 A model believes of every item a Gaussian, whose centre and variance are in ratings, or
-for ordered ratings in opinions. What is shown, scored and written is in ratings, and all
+for ordered ratings in latent responses. What is shown, scored and written is in ratings, and all
 of it comes from here: held-out predictions of a fit, predictions of pairs, completed
 tables, recommendations and their explanations.
 
 For numbers the prediction is the centre. For ordered ratings it is what the cuts decide,
 see :meth:`gmc_core.gaussian.ordinal.OrdinalScale.point_prediction`: with cuts 1.5, 2.3, 3.3, 4.5
-an opinion of 2.4 is a 3.
+a latent response of 2.4 is a 3.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Floats = npt.NDArray[np.float64]
 
 # What the parts of an explanation add up to.
 SUM_OF_NUMBERS = "The mean of all users and all shares add up to the prediction, exactly."
-SUM_OF_OPINIONS = (
-    "The mean of all users and all shares are opinions and add up to latent, exactly; the cuts "
-    "between the ratings make the prediction from it."
+SUM_OF_LATENT = (
+    "The mean of all users and all shares are latent responses and add up to latent, exactly; the "
+    "cuts between the ratings make the prediction from it."
 )
 
 
@@ -40,8 +40,8 @@ class Answers:
 
     prediction : in ratings, not rounded to the scale, of which it may lie a little outside.
     latent : the centre of the belief, which explanations add up to and lists are ranked
-        by: the prediction itself, or for ordered ratings the opinion.
-    sd : standard deviation of a new rating, or of a new opinion; None where unknown.
+        by: the prediction itself, or for ordered ratings the latent response.
+    sd : standard deviation of a new rating, or of a new latent response; None where unknown.
     scale, ordinal : of the model.
     factor : half the width of its intervals in standard deviations, as calibrated where it is.
     """
@@ -62,7 +62,7 @@ class Answers:
         """Lowest and highest rating within ``factor`` standard deviations, by default the own.
 
         For numbers the prediction ± factor · sd, clipped to the scale. For ordered ratings
-        the values into which the ends of the interval of opinions fall; both ends belong to
+        the values into which the ends of the interval of latent responses fall; both ends belong to
         it, and ``rating`` lies between them.
 
         Raises
@@ -118,4 +118,4 @@ def answers(
 
 def explained(ordinal: OrdinalScale | None) -> str:
     """What explanations of a model add up to, in a sentence."""
-    return SUM_OF_NUMBERS if ordinal is None else SUM_OF_OPINIONS
+    return SUM_OF_NUMBERS if ordinal is None else SUM_OF_LATENT

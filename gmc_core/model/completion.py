@@ -2,7 +2,7 @@
 
 Observed entries keep their observed value. All others are the model's predictions, see
 :mod:`gmc_core.model.answers`, and with them, on request, the posterior standard deviation of a
-rating (for ordered ratings of an opinion); an observed entry is known, so its standard
+rating (for ordered ratings of a latent response); an observed entry is known, so its standard
 deviation is 0.
 """
 
@@ -23,7 +23,7 @@ from gmc_core.base.table_files import TableWriter, format_of, path_beside
 from gmc_core.data.ratings import Ratings
 from gmc_core.gaussian.covariance import FactoredCovariance
 from gmc_core.gaussian.folding import explained, fold_in
-from gmc_core.gaussian.linalg.threads import Team, spans
+from gmc_core.gaussian.linalg.threads import ThreadPool, spans
 from gmc_core.gaussian.mixture import mixture_e_step
 from gmc_core.gaussian.noise import Noise
 from gmc_core.gaussian.ordinal import OrdinalScale
@@ -43,7 +43,7 @@ class Block:
     """Users ``start`` to ``stop`` of the completed table.
 
     values : (users, items). observed : mask of the entries that were given.
-    sd : posterior standard deviations of a rating or opinion, None unless asked for.
+    sd : posterior standard deviations of a rating or latent response, None unless asked for.
     low, high : ends of the intervals in ratings, None unless asked for; an observed entry is
         its own.
     """
@@ -84,7 +84,7 @@ def complete(
     projected: bool = False,
     titles: bool = False,
     on_progress: Callable[[int, int], object] | None = None,
-    team: Team | None = None,
+    team: ThreadPool | None = None,
 ) -> Completed:
     """Write the completed table of a model's training users.
 
@@ -151,11 +151,11 @@ def completed_blocks(
     sd: bool = False,
     interval: bool = False,
     projected: bool = False,
-    team: Team | None = None,
+    team: ThreadPool | None = None,
     block_bytes: int = BLOCK_BYTES,
 ) -> Iterator[Block]:
     """The completed table in blocks of users, for signals of every kind."""
-    ratings, team = _ratings_of(model), team or Team()
+    ratings, team = _ratings_of(model), team or ThreadPool()
     step = max(1, block_bytes // (8 * max(ratings.n_items, 1)))
     signals = model.signals_of(ratings)
     if model.layout.kind == "blocks":
@@ -184,7 +184,7 @@ def completed_blocks(
 
 
 def _predict_users(
-    model: GaussianModel, signals: Signals, start: int, stop: int, sd: bool, team: Team
+    model: GaussianModel, signals: Signals, start: int, stop: int, sd: bool, team: ThreadPool
 ) -> tuple[Floats, Floats | None]:
     """Centres of the beliefs and variances of a new observation, (stop - start, items)."""
     layout = model.layout
@@ -212,7 +212,7 @@ def _estimates(
     model: GaussianModel,
     signals: Signals,
     sd: bool,
-    team: Team,
+    team: ThreadPool,
     only: npt.NDArray[np.int64] | None = None,
 ) -> tuple[Floats, Floats | None]:
     """As :func:`estimates`, of one Gaussian or of several."""
@@ -241,13 +241,13 @@ def estimates(
     noise: Noise,
     *,
     sd: bool,
-    team: Team,
+    team: ThreadPool,
     only: npt.NDArray[np.int64] | None = None,
     ordinal: OrdinalScale | None = None,
 ) -> tuple[Floats, Floats | None]:
     """f̃ of some signals, and the variance of a new observation of each coordinate.
 
-    ordinal : given where the observations are ordered ratings; f̃ is then of opinions.
+    ordinal : given where the observations are ordered ratings; f̃ is then of latent responses.
     only : coordinates wanted; None for all. Shapes (signals, coordinates).
     """
     weights = fold_in(signals, gaussian, noise, team, ordinal)
@@ -260,7 +260,7 @@ def _moments(
     gaussian: Gaussian,
     noise: Noise,
     sd: bool,
-    team: Team,
+    team: ThreadPool,
     only: npt.NDArray[np.int64] | None,
 ) -> tuple[Floats, Floats | None]:
     """The same from the weights a_i (nnz,) of an E-step."""

@@ -26,7 +26,7 @@ from gmc_core.data.user_info import row_of
 from gmc_core.gaussian.attributes import UserGroups
 from gmc_core.gaussian.estep import predict_pairs
 from gmc_core.gaussian.folding import fold_in, fold_in_latent, observed_factor
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.noise import Noise
 from gmc_core.gaussian.ordinal import OrdinalScale
 from gmc_core.gaussian.parameters import Gaussian
@@ -46,7 +46,8 @@ class Posterior:
     observed : (n,) item positions. values : (n,) ratings. weights : (n,) the a_j.
     prior_mean : (N,) the same before any rating, μ or μ + B x.
     mean : (N,) f̃, the centre of the belief about every item: its prediction, or for
-        ordered ratings the opinion. What is shown comes from :meth:`GaussianModel.answers_of`.
+        ordered ratings the latent response. What is shown comes from
+        :meth:`GaussianModel.answers_of`.
     variance : (N,) of the item's noise-free value f; 0 at observed items if Σ_w = 0.
     """
 
@@ -62,7 +63,7 @@ class Posterior:
 
     @property
     def rating_sd(self) -> Floats:
-        """(N,) standard deviation of a new rating or opinion: posterior variance plus noise."""
+        """(N,) sd of a new rating or latent response: root of posterior variance plus noise."""
         return np.sqrt(self.variance + self.noise_variance)
 
     def contributions(self, item: int) -> Floats:
@@ -78,7 +79,7 @@ class Posterior:
 
 @dataclass(frozen=True)
 class Contribution:
-    """One rated item's share in the centre of a belief: in ratings, or in opinions."""
+    """One rated item's share in the centre of a belief: in ratings, or in latent responses."""
 
     item: int
     item_id: object
@@ -94,8 +95,8 @@ class Recommendation:
     predicted : in ratings, unprojected; as everywhere, see :mod:`gmc_core.model.answers`.
     rating : the same projected to the scale.
     latent : what the explanation adds up to: the prediction itself, or for ordered
-        ratings the opinion.
-    sd : posterior standard deviation of a rating, or of an opinion.
+        ratings the latent response.
+    sd : posterior standard deviation of a rating, or of a latent response.
     n_ratings : training ratings of the item, 0 if the model does not know.
     low, high : ends of its interval in ratings;
         :func:`gmc_core.model.calibration.note_of` says which.
@@ -132,7 +133,7 @@ class GaussianModel:
     iteration : of MAP-EM, at which (μ, Σ) was taken.
     groups : of users by their attributes, on which the mean depends by
         ``gaussian.coefficients``; None where it does not.
-    ordinal : how ratings are intervals of opinions, which are then what the Gaussian
+    ordinal : how ratings are intervals of latent responses, which are then what the Gaussian
         describes; None where it describes the ratings themselves.
     calibration : of intervals, see :func:`gmc_core.fitting.intervals.calibrated`; None without one.
     """
@@ -236,7 +237,7 @@ class GaussianModel:
         signals, coordinates = self.layout.locate(users, items)
         needed, local = np.unique(signals, return_inverse=True)
         own = self._signals.take(needed)
-        team = Team()
+        team = ThreadPool()
         weights = fold_in(own, self.gaussian, self.noise, team, self.ordinal)
         latent = predict_pairs(own, weights, self.gaussian, local, coordinates, team)
         return self.answers(latent).prediction
@@ -333,7 +334,7 @@ class GaussianModel:
     def _described(
         self, ratings: Floats, items: Positions, covariates: npt.ArrayLike | None
     ) -> Floats:
-        """What the Gaussian describes of one user's ratings: these, or the opinions behind."""
+        """What the Gaussian describes of one user's ratings: these, or their latent responses."""
         if self.ordinal is None or not len(items):
             return ratings
         x = None if covariates is None else np.asarray(covariates, np.float64)[None]
@@ -344,7 +345,7 @@ class GaussianModel:
             ratings,
             x,
         )
-        return fold_in_latent(user, self.gaussian, self.noise, Team(), self.ordinal)[1]
+        return fold_in_latent(user, self.gaussian, self.noise, ThreadPool(), self.ordinal)[1]
 
     def posterior_of(self, user_id: object) -> Posterior:
         """The belief about a user of the training data, from their training ratings."""
@@ -378,7 +379,7 @@ class GaussianModel:
     ) -> list[Recommendation]:
         """The ``top`` unseen items with the highest predictions.
 
-        Ranked by the centre of the belief. For ordered ratings that is the opinion, of
+        Ranked by the centre of the belief. For ordered ratings that is the latent response, of
         which the predicted rating is a rising function: the order is that of the
         predictions, and items with equal ones are told apart.
 
@@ -412,7 +413,7 @@ class GaussianModel:
         """The rated items' shares in the prediction of ``item``, largest first.
 
         Prior mean of the item + the sum of the shares = the centre of the belief, exactly:
-        the prediction, or for ordered ratings the opinion (``Recommendation.latent``), from
+        the prediction, or for ordered ratings the latent response (``Recommendation.latent``), from
         which the cuts make the predicted rating.
         """
         shares = posterior.contributions(item)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.mixture import Mixture, mixture_e_step, predict_mixture
 from gmc_core.gaussian.signals import Signals
 from gmc_core.model.gaussian_model import Floats, GaussianModel, Positions, Posterior
@@ -121,13 +121,13 @@ class MixtureModel(GaussianModel):
             user.observed.astype(np.int32),
             user.values,
         )
-        found = mixture_e_step(signals, self.mixture, self.noise, Team())
+        found = mixture_e_step(signals, self.mixture, self.noise, ThreadPool())
         return np.asarray(found.responsibilities[0])
 
     def _predict_known(self, users: Positions, items: Positions) -> Floats:
         signals, coordinates = self.layout.locate(users, items)
         needed, local = np.unique(signals, return_inverse=True)
-        own, team = self._signals.take(needed), Team()
+        own, team = self._signals.take(needed), ThreadPool()
         found = mixture_e_step(own, self.mixture, self.noise, team)
         latent = predict_mixture(
             own, found.weights, found.responsibilities, self.mixture, local, coordinates, team

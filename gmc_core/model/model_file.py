@@ -18,7 +18,7 @@ from gmc_core.base.version import package_version
 from gmc_core.data.ratings import ItemInfo, Ratings, RatingScale, Vocabulary, frozen
 from gmc_core.gaussian.attributes import UserGroups
 from gmc_core.gaussian.covariance import DenseCovariance, FactoredCovariance
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.mixture import Mixture
 from gmc_core.gaussian.noise import FULL, NONE, PER_COORDINATE, SCALAR, Noise
 from gmc_core.gaussian.ordinal import OrdinalScale
@@ -215,7 +215,7 @@ def _rebuild(header: dict[str, Any], arrays: Arrays) -> GaussianModel:
             gaussian=gaussian, groups=_groups(header, arrays, gaussian), **described
         )
     mixture = _mixture(header["components"], arrays, size)
-    return MixtureModel(gaussian=mixture.pooled(Team()), mixture=mixture, **described)
+    return MixtureModel(gaussian=mixture.pooled(ThreadPool()), mixture=mixture, **described)
 
 
 def _gaussian(about: dict[str, Any], suffix: str, arrays: Arrays, size: int) -> Gaussian:

@@ -18,9 +18,10 @@ import numpy.typing as npt
 import scipy.linalg
 from numba import njit
 
+from gmc_core import former
 from gmc_core.base.errors import ConfigError
 from gmc_core.gaussian.covariance import DenseCovariance, FactoredCovariance
-from gmc_core.gaussian.linalg.threads import Team, blas_threads, spans
+from gmc_core.gaussian.linalg.threads import ThreadPool, blas_threads, spans
 from gmc_core.gaussian.linalg.vectors import fma, load, splat, store
 from gmc_core.gaussian.linalg.vectors import lanes as lanes_of
 from gmc_core.gaussian.parameters import Gaussian
@@ -135,7 +136,7 @@ def picture_orders(model: GaussianModel) -> dict[str, npt.NDArray[np.int64]]:
     }
 
 
-class Painter:
+class HeatmapBinner:
     """Makes the pictures of successive iterations of one fit.
 
     Parameters
@@ -145,18 +146,18 @@ class Painter:
     team : threads; it should not be one that is cancelled.
     """
 
-    def __init__(self, orders: Orders, bins: int = BINS, team: Team | None = None) -> None:
+    def __init__(self, orders: Orders, bins: int = BINS, team: ThreadPool | None = None) -> None:
         if not 1 <= bins <= MAX_BINS:
             raise ConfigError(f"A picture has 1 to {MAX_BINS} bins a side, not {bins}.")
         self.orders = {name: np.asarray(items, np.int64) for name, items in orders.items()}
-        self.team = team or Team()
+        self.team = team or ThreadPool()
         size = len(next(iter(self.orders.values())))
         self.bins = min(bins, size)
         self.starts = np.arange(self.bins) * size // self.bins
         self.lengths = np.diff(np.append(self.starts, size))
         self._vectors: npt.NDArray[np.floating] | None = None
 
-    def paint(self, gaussian: Gaussian) -> Picture:
+    def binned(self, gaussian: Gaussian) -> Picture:
         """The picture of (μ, Σ)."""
         covariance = gaussian.covariance
         variances = covariance.diagonal()
@@ -263,12 +264,14 @@ def warm_up() -> None:
     """Load the compiled code (a quarter of a second), while data are being read, say."""
     for dtype in (np.float64, np.float32):
         sigma = DenseCovariance(np.eye(20, dtype=dtype))
-        Painter({"index": np.arange(20)}, team=Team(1)).paint(Gaussian(np.zeros(20), sigma))
+        HeatmapBinner({"index": np.arange(20)}, team=ThreadPool(1)).binned(
+            Gaussian(np.zeros(20), sigma)
+        )
 
 
 def picture(model: GaussianModel, bins: int = BINS) -> Picture:
     """The picture of a model."""
-    return Painter(picture_orders(model), bins).paint(model.gaussian)
+    return HeatmapBinner(picture_orders(model), bins).binned(model.gaussian)
 
 
 @njit(nogil=True, cache=True)
@@ -312,3 +315,6 @@ def _pool(first, last, flat, weights, items, starts, lanes, sums, plain, scaled)
                 scaled_total += np.float64(weighted[items[k]]) * weights[items[k]]
             plain[b, c], scaled[b, c] = total, scaled_total
             plain[c, b], scaled[c, b] = total, scaled_total
+
+
+__getattr__ = former.renamed(__name__, Painter="HeatmapBinner")

@@ -30,7 +30,7 @@ def global_mean(split: Split) -> FloatVector:
 
 
 def user_mean(split: Split) -> FloatVector:
-    """The mean of the user's known ratings (shown ones, for a novel user)."""
+    """The mean of the user's known ratings (those of the query set, for a novel user)."""
     known = split.known
     means = _means(known.rows, known.values, known.n_users, _mean(split.train))
     return means[split.test_users]
@@ -78,7 +78,7 @@ def fit_biases(split: Split, damping: float = DAMPING, sweeps: int = SWEEPS) -> 
 
     It alternates between the two, each step in closed form over the training
     ratings: b_i = Σ_u (y - μ - b_u) / (λ + number of i's ratings), and b_u alike. The
-    bias of a novel user follows from the shown ratings and the learned b_i.
+    bias of a novel user follows from the query set and the learned b_i.
 
     Parameters
     ----------

@@ -6,6 +6,7 @@ split on every machine and with every NumPy version.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,7 +26,7 @@ class Split:
     ----------
     protocol : "weak", "strong", "none" or "pair".
     train : what the model is fitted to.
-    shown : strong only: the ratings that the novel users show, on the item
+    query : strong only: the query set, what is known of the novel users, on the item
         vocabulary of ``train``; ``None`` otherwise.
     test_users : (n_test,) int64 positions in ``known.users``.
     test_items : (n_test,) int64 positions in ``train.items``.
@@ -36,7 +37,7 @@ class Split:
 
     protocol: str
     train: Ratings
-    shown: Ratings | None
+    query: Ratings | None
     test_users: npt.NDArray[np.int64]
     test_items: npt.NDArray[np.int64]
     test_values: npt.NDArray[np.float64]
@@ -49,8 +50,14 @@ class Split:
 
     @property
     def known(self) -> Ratings:
-        """What is known of the test users: ``shown`` if there is one, else ``train``."""
-        return self.train if self.shown is None else self.shown
+        """What is known of the test users: ``query`` if there is one, else ``train``."""
+        return self.train if self.query is None else self.query
+
+    @property
+    def shown(self) -> Ratings | None:
+        """``query`` by its former name."""
+        warnings.warn("Split.shown is now called Split.query", DeprecationWarning, stacklevel=2)
+        return self.query
 
     @property
     def n_test(self) -> int:
@@ -85,8 +92,8 @@ class Split:
             "train_users": self.train.n_users,
             "items": self.train.n_items,
             "train_ratings": len(self.train),
-            "shown_users": None if self.shown is None else self.shown.n_users,
-            "shown_ratings": None if self.shown is None else len(self.shown),
+            "shown_users": None if self.query is None else self.query.n_users,
+            "shown_ratings": None if self.query is None else len(self.query),
             "test_ratings": self.n_test,
             "unseen_items": self.n_unseen_items,
             "unseen_users": self.n_unseen_users,
@@ -148,7 +155,7 @@ def weak_split(ratings: Ratings, seed: int, n_users: int | None = None) -> Split
     return Split(
         protocol="weak",
         train=ratings.keep_ratings(~_mask(len(ratings), held)).select(users=chosen),
-        shown=None,
+        query=None,
         test_users=np.arange(len(users), dtype=np.int64),
         test_items=ratings.indices[held].astype(np.int64),
         test_values=ratings.values[held],
@@ -201,7 +208,7 @@ def strong_split(
     return Split(
         protocol="strong",
         train=ratings.select(users=_mask(ratings.n_users, drawn[:n_train])),
-        shown=ratings.keep_ratings(~_mask(len(ratings), held)).select(
+        query=ratings.keep_ratings(~_mask(len(ratings), held)).select(
             users=_mask(ratings.n_users, novel)
         ),
         test_users=np.arange(len(novel), dtype=np.int64),
@@ -217,7 +224,7 @@ def no_split(ratings: Ratings) -> Split:
     return Split(
         protocol="none",
         train=ratings,
-        shown=None,
+        query=None,
         test_users=np.empty(0, dtype=np.int64),
         test_items=np.empty(0, dtype=np.int64),
         test_values=np.empty(0, dtype=np.float64),
@@ -233,7 +240,7 @@ def inner_split(train: Ratings, held: npt.NDArray[np.int64], seed: int) -> Split
     return Split(
         protocol="weak",
         train=train.keep_ratings(~_mask(len(train), held)),
-        shown=None,
+        query=None,
         test_users=train.rows[held].astype(np.int64),
         test_items=train.indices[held].astype(np.int64),
         test_values=train.values[held],
@@ -259,7 +266,7 @@ def pair_split(train: Ratings, test: Ratings) -> Split:
     split = Split(
         protocol="pair",
         train=train,
-        shown=None,
+        query=None,
         test_users=test.rows.astype(np.int64),
         test_items=test.indices.astype(np.int64),
         test_values=test.values.copy(),

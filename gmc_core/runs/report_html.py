@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
+from gmc_core.base.words import moment
 from gmc_core.protocol.metrics import few_held_out
 from gmc_core.runs.store import Run, Store
 
@@ -40,9 +40,14 @@ def report(store: Store, id: str) -> str:
     parts = [f"<h1>{escape(run.title)}</h1>", _lead(run)]
     if run.note:
         parts.append(f"<p>{escape(run.note)}</p>")
-    parts += _sweep_parts(store, run) if run.sweep else _run_parts(store, run)
+    if run.sweep:
+        parts += _sweep_parts(store, run)
+    elif run.comparison is not None:
+        parts += _comparison_parts(store, run)
+    else:
+        parts += _run_parts(store, run)
     parts += [
-        "<h2>Settings</h2>", _pairs(flat(run.config.as_dict())),
+        "<h2>Settings</h2>", _pairs(flat(settings_of(run))),
         "<h2>Data</h2>", _pairs(flat(_without_reports(run.data or {}))),
         "<h2>The command that repeats this run</h2>", f"<pre>{escape(store.command(id))}</pre>",
         "<h2>Computed by</h2>", _pairs({"version": run.version, **flat(run.machine or {})}),
@@ -57,7 +62,7 @@ def report(store: Store, id: str) -> str:
 
 
 def _lead(run: Run) -> str:
-    when = datetime.fromtimestamp(run.created, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    when = moment(run.created, utc=True)
     text = f"Run {run.id}, {run.state}, submitted {when}. {run.message}"
     kind = f"<p>Kind of error: {escape(run.error)}</p>" if run.error else ""
     return f"<p>{escape(text.strip())}</p>{kind}"
@@ -120,6 +125,39 @@ def _sweep_parts(store: Store, run: Run) -> list[str]:
     caption = "NMAE on held-out ratings against ε, mean over seeds"
     parts.append(_figure(line_chart(curves, "ε", caption, logarithmic=True), caption))
     return [*parts, table(results.drop(columns=["run"]).to_dict("records"))]
+
+
+def _comparison_parts(store: Store, run: Run) -> list[str]:
+    from gmc_core.comparison.table import lines
+    from gmc_core.runs.comparisons import comparison_of
+
+    comparison = comparison_of(store, run)
+    if comparison is None or not comparison.outcomes:
+        return ["<h2>Result</h2>", "<p>No fit of this comparison has ended yet.</p>"]
+    reference = escape(comparison.labels[comparison.reference])
+    rows = comparison.rows()
+    failures = [f"<p>{escape(f'{row.label}: {row.failure}')}</p>" for row in rows if row.failure]
+    without = ("name", "failure")
+    shown = [{k: v for k, v in line.items() if k not in without} for line in lines(rows)]
+    return [
+        "<h2>Result</h2>",
+        f"<p>Differences to {reference}, below 0 where the method is better, with the ends of 95 % "
+        "intervals over held-out ratings and over splits.</p>",
+        table(shown),
+        *failures,
+    ]
+
+
+def settings_of(run: Run) -> dict[str, Any]:
+    """All that was chosen for a run; of a comparison without the settings of a fit."""
+    settings = run.config.as_dict()
+    if run.comparison is not None:
+        settings = {k: v for k, v in settings.items() if k not in ("fit", "seed", "repetitions")}
+        plan = run.comparison.as_dict()
+        for name in ("methods", "seeds", "pythons"):
+            plan[name] = ", ".join(map(str, plan[name]))
+        settings |= {k: v for k, v in plan.items() if k != "labels" and v not in (None, "")}
+    return settings
 
 
 # Pieces of HTML -------------------------------------------------------------------

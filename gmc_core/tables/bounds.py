@@ -14,7 +14,7 @@ import scipy.linalg
 from scipy.special import log_ndtr, ndtri_exp
 
 from gmc_core.base.errors import ConfigError
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.model.completion import Floats
 from gmc_core.tables.table_model import TableModel
 
@@ -57,7 +57,7 @@ class Bounds:
 
 
 def draw_within(
-    model: TableModel, values: Floats, bounds: Bounds, rng: np.random.Generator, team: Team
+    model: TableModel, values: Floats, bounds: Bounds, rng: np.random.Generator, team: ThreadPool
 ) -> Floats:
     """A table whose blanks are drawn from their joint posterior, cut off at the limits.
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from gmc_core.base.errors import ConfigError, MissingPackageError
 from gmc_core.base.extras import remedy
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.settings import Precision
 from gmc_core.tables.bounds import Bounds, draw_within
 from gmc_core.tables.table_model import (
@@ -145,7 +145,7 @@ class GaussianImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         table = self._validated(X, reset=True).astype(np.float64)
         epsilon = self._checked_epsilon()
         self.bounds_ = self._checked_bounds(table.shape[1])
-        team = Team()
+        team = ThreadPool()
         common: dict[str, Any] = {
             "noise": self.noise, "method": self.method, "dtype": self.dtype, "team": team,
         }  # fmt: skip
@@ -181,7 +181,7 @@ class GaussianImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """The completed table; given entries stay as they are."""
         check_is_fitted(self)
         table = self._validated(X, reset=False)
-        values, _ = self.model_.fill(table.astype(np.float64), sd=False, team=Team())
+        values, _ = self.model_.fill(table.astype(np.float64), sd=False, team=ThreadPool())
         return self._finished(self._known_bounds().clip(values, ~np.isnan(table))[0], table)
 
     def transform_sd(self, X: npt.ArrayLike) -> Table:
@@ -192,7 +192,7 @@ class GaussianImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         table = self._validated(X, reset=False)
-        _, deviations = self.model_.fill(table.astype(np.float64), sd=True, team=Team())
+        _, deviations = self.model_.fill(table.astype(np.float64), sd=True, team=ThreadPool())
         assert deviations is not None
         return deviations[:, self._kept()].astype(table.dtype)
 
@@ -231,8 +231,8 @@ class GaussianImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """A table with its blanks drawn, between the limits where there are any."""
         rng, bounds = self._draws(random_state), self._known_bounds()
         if bounds.limited.any():
-            return draw_within(self.model_, table, bounds, rng, Team())
-        return self.model_.sample_blanks(table, rng, Team())
+            return draw_within(self.model_, table, bounds, rng, ThreadPool())
+        return self.model_.sample_blanks(table, rng, ThreadPool())
 
     def score_samples(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """(n_samples,) log density of each row's given entries, in the table's units.
@@ -241,7 +241,7 @@ class GaussianImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         table = self._validated(X, reset=False).astype(np.float64)
-        return self.model_.row_log_likelihoods(table, Team())
+        return self.model_.row_log_likelihoods(table, ThreadPool())
 
     def score(self, X: npt.ArrayLike, y: object = None) -> float:
         """Mean observed-data log-likelihood of the rows: higher is better."""

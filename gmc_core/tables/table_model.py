@@ -23,7 +23,7 @@ from gmc_core.gaussian.covariance import FactoredCovariance
 from gmc_core.gaussian.em import EmState, EmStep, initial_state, map_em
 from gmc_core.gaussian.estep import e_step, predict_pairs
 from gmc_core.gaussian.exact import exact_em
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.noise import Noise
 from gmc_core.gaussian.parameters import Gaussian
 from gmc_core.gaussian.settings import FitSettings, Precision
@@ -111,7 +111,7 @@ class TableModel:
     noise: Noise
     log_likelihoods: tuple[float, ...]
 
-    def fill(self, values: Floats, *, sd: bool, team: Team) -> tuple[Floats, Floats | None]:
+    def fill(self, values: Floats, *, sd: bool, team: ThreadPool) -> tuple[Floats, Floats | None]:
         """A table without blanks, and the posterior standard deviations.
 
         Parameters
@@ -139,7 +139,7 @@ class TableModel:
             deviations[given] = 0.0
         return result, deviations
 
-    def row_log_likelihoods(self, values: Floats, team: Team) -> Floats:
+    def row_log_likelihoods(self, values: Floats, team: ThreadPool) -> Floats:
         """(rows,) log density of each row's given entries, in the table's units.
 
         Constant and empty columns have no density and are left out; a row without
@@ -177,7 +177,7 @@ class TableModel:
         result[:, own] += (latent + noise) * self.standards.scales[own]
         return result
 
-    def sample_blanks(self, values: Floats, rng: np.random.Generator, team: Team) -> Floats:
+    def sample_blanks(self, values: Floats, rng: np.random.Generator, team: ThreadPool) -> Floats:
         """A table whose blanks are drawn from their joint distribution given the rest.
 
         A draw f, w of the model, moved by Σ[:, o] K⁻¹ (y - f[o] - w[o]), is a draw of
@@ -234,7 +234,7 @@ def fit_table(
     method: Method = "paper",
     dtype: Precision = "float64",
     tol: float = 0.0,
-    team: Team | None = None,
+    team: ThreadPool | None = None,
 ) -> TableModel:
     """Fit the Gaussian to the rows of a table.
 
@@ -253,7 +253,7 @@ def fit_table(
         As for a fit.
     """
     check_settings(epsilon, iterations, noise, method, dtype)
-    team = team or Team()
+    team = team or ThreadPool()
     standards = Standards.of(values)
     signals = _training_signals(standards.apply(values))
     state, likelihoods = initial_state(signals, 0.0, dtype), []
@@ -277,7 +277,7 @@ def choose_epsilon(
     dtype: Precision = "float64",
     tried: Sequence[float] | None = None,
     default: float,
-    team: Team | None = None,
+    team: ThreadPool | None = None,
 ) -> EpsilonChoice:
     """The ε that predicts hidden entries of a table best.
 
@@ -297,7 +297,7 @@ def choose_epsilon(
         As for :func:`fit_table`.
     """
     check_settings(default, 1, noise, method, dtype)
-    team = team or Team()
+    team = team or ThreadPool()
     grid = sorted(EPSILONS[method] if tried is None else tried, reverse=True)
     standards = Standards.of(values)
     standard = standards.apply(values)
@@ -327,7 +327,7 @@ def _hidden_errors(
     noise: float,
     method: Method,
     dtype: Precision,
-    team: Team,
+    team: ThreadPool,
 ) -> tuple[Floats, int]:
     """Sum of squared errors of some hidden entries for each ε, and their number."""
     rest = standard.copy()
@@ -360,7 +360,7 @@ def _hidden_errors(
     return squares, len(rows)
 
 
-def _check_room(signals: Signals, method: Method, dtype: Precision, team: Team) -> None:
+def _check_room(signals: Signals, method: Method, dtype: Precision, team: ThreadPool) -> None:
     """Raise ResourceError for a table with too many columns for the memory."""
     exact, sizes = method == "exact", signals.sizes
     check_memory(estimate(sizes, signals.dimension, dtype, exact=exact, threads=team.size))
@@ -373,7 +373,7 @@ def _steps(
     iterations: int,
     noise: Noise,
     method: Method,
-    team: Team,
+    team: ThreadPool,
 ) -> Iterator[EmStep]:
     """The iterations of either method."""
     run = map_em if method == "paper" else exact_em

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from gmc_core.base.errors import DataError
 from gmc_core.base.table_files import TableWriter, format_of, path_beside
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.model.completion import Floats
 from gmc_core.tables.bounds import Bounds
 from gmc_core.tables.table_model import (
@@ -110,7 +110,7 @@ def complete_table(
     method: Method = "paper",
     sd: bool = False,
     bounds: Bounds | None = None,
-    team: Team | None = None,
+    team: ThreadPool | None = None,
 ) -> CompletedTable:
     """Fit the Gaussian to a table's rows and fill its blanks.
 
@@ -132,7 +132,7 @@ def complete_table(
     """
     given = DEFAULT_EPSILON if epsilon == "auto" else epsilon
     check_settings(given, iterations, noise, method, "float64")
-    team = team or Team()
+    team = team or ThreadPool()
     for name, count in zip(table.names, table.counts.tolist(), strict=True):
         if not count:
             raise DataError(

@@ -101,7 +101,7 @@ def _signs(line: Line) -> tuple[str, str, str]:
 
 
 def describe_intervals(verdicts: Mapping[str, Verdict]) -> str:
-    """The text twin of :func:`intervals_figure`."""
+    """The text alternative of :func:`intervals_figure`."""
     parts = [
         f"{line.label} {signed(line.value, 4)} from "
         f"{signed(line.interval[0], 4)} to {signed(line.interval[1], 4)}, "

@@ -21,6 +21,7 @@ from gmc_core.paper.claims.report import (
 )
 from gmc_core.paper.claims.results import Results
 from gmc_core.paper.claims.verdict import Line, interval_text, number
+from gmc_core.runs.comparisons import now_computed
 from gmc_dashboard.claims import figures as figures
 from gmc_dashboard.shared import context
 from gmc_dashboard.shared.components import chart, download, escape, guard
@@ -29,7 +30,6 @@ from gmc_dashboard.shared.theme import is_dark
 from gmc_dashboard.shared.units import minus, whole_duration
 
 POLL_SECONDS = 2.0
-_WANTED = "claims.wanted"  # the data whose comparison shall follow the runs
 _FOUND = "claims.found"
 BADGES: dict[str, tuple[Literal["green", "orange", "yellow", "gray"], str]] = {
     "holds": ("green", ":material/check:"),
@@ -42,7 +42,7 @@ BADGES: dict[str, tuple[Literal["green", "orange", "yellow", "gray"], str]] = {
 def show(subject: Subject, title: str) -> None:
     """Draw the claims on some data, called ``title``."""
     progress = check.progress(context.store(), subject)
-    if any(run.state == "queued" for run in progress.runs.values()):
+    if any(run.state == "queued" for run in (*progress.runs.values(), progress.comparison) if run):
         start_worker()
     data = subject.data
     st.markdown(
@@ -52,21 +52,21 @@ def show(subject: Subject, title: str) -> None:
     _start_bar(subject, title, progress)
     if progress.runs:
         _reports(subject, progress)
-    active = is_active(progress)
-    waiting = active or _wants_comparison(subject, progress)
-    st.fragment(_body, run_every=POLL_SECONDS if waiting else None)(subject, fingerprint(progress))
+    st.fragment(_body, run_every=POLL_SECONDS if is_active(progress) else None)(
+        subject, fingerprint(progress)
+    )
 
 
 def is_active(progress: Progress) -> bool:
     """Whether something is being computed."""
-    return bool(progress.active) or progress.comparison.active
+    return bool(progress.active) or progress.comparing
 
 
 def fingerprint(progress: Progress) -> tuple[Any, ...]:
     """Changes when a verdict may have changed, or a button must."""
     runs = tuple((name, run.id, run.state) for name, run in sorted(progress.runs.items()))
-    status = progress.comparison
-    return (*runs, status.state, status.done, status.failures)
+    run = progress.comparison
+    return (*runs, run and (run.id, run.state, run.iteration))
 
 
 # Start and stop ------------------------------------------------------------------------
@@ -116,33 +116,13 @@ def _left_sentence(subject: Subject, progress: Progress) -> str:
 @guard()
 def _begin(subject: Subject) -> None:
     check.submit(context.store(), subject)
+    check.submit_comparison(context.store(), subject)  # behind the runs in the queue
     start_worker()
-    st.session_state[_WANTED] = subject.data["sha256"]
-    _follow_with_comparison(subject, check.progress(context.store(), subject))
 
 
 @guard()
 def _cancel(subject: Subject) -> None:
-    st.session_state.pop(_WANTED, None)
     check.cancel(context.store(), subject)
-
-
-def _wants_comparison(subject: Subject, progress: Progress) -> bool:
-    """Whether the comparison shall begin when the runs have ended.
-
-    Not before: both at once would spoil its times.
-    """
-    wanted = st.session_state.get(_WANTED) == subject.data["sha256"]
-    return wanted and progress.comparison_missing
-
-
-def _follow_with_comparison(subject: Subject, progress: Progress) -> bool:
-    """Begin the comparison if it is its turn; true if it was begun."""
-    if progress.active or not _wants_comparison(subject, progress):
-        return False
-    st.session_state.pop(_WANTED)  # once for each click, or a failure would repeat for ever
-    check.start_comparison(subject)
-    return True
 
 
 # What updates itself ---------------------------------------------------------------------
@@ -151,8 +131,6 @@ def _follow_with_comparison(subject: Subject, progress: Progress) -> bool:
 @guard()  # a repeated fragment is outside the page's own guard
 def _body(subject: Subject, drawn: tuple[Any, ...]) -> None:
     progress = check.progress(context.store(), subject)
-    if _follow_with_comparison(subject, progress):
-        st.rerun(scope="app")
     now = fingerprint(progress)
     if now != drawn and not is_active(progress):
         st.rerun(scope="app")  # the buttons change
@@ -180,10 +158,12 @@ def _body(subject: Subject, drawn: tuple[Any, ...]) -> None:
 
 def progress_text(progress: Progress) -> str:
     """How far it is, in a sentence."""
-    status = progress.comparison
-    if not progress.active:
-        now = f" Now: {escape(status.now)}." if status.now else ""
-        return f"The comparison: {status.done} of {status.total} fits are done.{now}"
+    compared = progress.comparison
+    if not progress.active and compared is not None and compared.comparison is not None:
+        found = now_computed(compared, context.store().cells(compared.id))
+        now = f" Now: {escape(found[0])}." if found else ""
+        total = compared.comparison.total
+        return f"The comparison: {compared.iteration} of {total} fits are done.{now}"
     ended = len(progress.runs) - len(progress.active)
     running = next((run for run in progress.runs.values() if run.state == "running"), None)
     now = f" Now: {escape(running.title)}." if running else ""
@@ -196,10 +176,9 @@ def _stopped(progress: Progress) -> None:
         run = progress.runs.get(name)
         if run is not None and run.state == "failed":
             st.warning(f"{escape(run.title)}: {escape(run.message)}", icon=":material/error:")
-    if progress.comparison.state == "failed":
-        st.warning(
-            f"The comparison failed: {escape(progress.comparison.message)}", icon=":material/error:"
-        )
+    compared = progress.comparison
+    if compared is not None and compared.state == "failed":
+        st.warning(f"The comparison failed: {escape(compared.message)}", icon=":material/error:")
 
 
 def results(subject: Subject, key: tuple[Any, ...]) -> Results:

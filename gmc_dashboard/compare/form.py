@@ -5,16 +5,19 @@ from __future__ import annotations
 import streamlit as st
 
 from gmc_core.comparison.comparators import available, method_named
-from gmc_core.comparison.comparators.peers import ENVIRONMENT, PeerError, installed_peers
-from gmc_core.comparison.comparison_files import method_key
+from gmc_core.comparison.comparators.external import (
+    ENVIRONMENT,
+    ExternalBaselineError,
+    installed_baselines,
+)
+from gmc_core.comparison.plan import ComparisonPlan
 from gmc_core.data.ratings import Ratings
-from gmc_core.runs.store import comparisons
-from gmc_core.runs.store.comparison_again import computed
+from gmc_core.runs.comparisons import all_comparisons
+from gmc_core.runs.store.naming import distinct_names
 from gmc_dashboard.fit.run_view import STATES
-from gmc_dashboard.shared import context, found_run, sources
+from gmc_dashboard.shared import context, found_run
 from gmc_dashboard.shared.chosen_data import held_out_or_way_on
 from gmc_dashboard.shared.components import escape, links_to_this_page
-from gmc_dashboard.shared.units import PROTOCOLS
 
 SUGGESTED = ("paper", "exact", "mf", "knn", "bias")
 MOST_SPLITS = 20
@@ -26,8 +29,8 @@ def form() -> None:
     if ratings is None:
         return
     first = context.current().seed
-    peers = _peers()
-    labels = available(peers)
+    external = _external()
+    labels = available(external)
     # A link may name methods of packages that are not here.
     kept = st.session_state.get("compare_methods")
     if kept is not None and not set(kept) <= set(labels):
@@ -75,68 +78,47 @@ def form() -> None:
         icon=":material/play_arrow:",
     )
     if clicked:
-        begin(list(methods), reference, list(range(first, first + count)), peers, ratings)
+        begin(list(methods), reference, list(range(first, first + count)), external, ratings)
 
 
-def _peers() -> dict[str, str]:
+def _external() -> dict[str, str]:
     """Methods of other packages that can run; a note where a named Python does not."""
     try:
-        peers = installed_peers()
-    except PeerError as error:
+        external = installed_baselines()
+    except ExternalBaselineError as error:
         st.warning(escape(str(error)), icon=":material/warning:")
         return {}
-    if not peers:
+    if not external:
         st.caption(
             "Surprise, cornac, myFM and LensKit can be compared too: install them in a Python of "
             f"their own and start the dashboard with its path in {ENVIRONMENT}."
         )
-    return peers
+    return external
 
 
 def begin(
-    methods: list[str], reference: str, seeds: list[int], peers: dict[str, str], ratings: Ratings
+    methods: list[str], reference: str, seeds: list[int], external: dict[str, str], ratings: Ratings
 ) -> None:
-    """Start the comparison in the background and show it."""
-    config = context.current_config()
-    folder = comparisons.folder_for(config)
-    if folder.status().active:
-        st.toast("These data are being compared already; here it is.")
-    else:
-        made = [method_named(name, ratings.scale, peers) for name in methods]
-        pythons = list(dict.fromkeys(peers[name] for name in methods if name in peers))
-        plan = comparisons.Plan(
-            title=f"{sources.title(context.current().data)}, {ratings.n_items:,} items, "
-            f"{PROTOCOLS[config.protocol]}",
-            command=comparisons.command_for(config, folder, seeds, methods, reference, pythons),
-            protocol=config.protocol,
-            seeds=tuple(seeds),
-            methods=tuple((m.name, m.label, method_key(m)) for m in made),
-            reference=reference,
-        )
-        there = computed(folder, plan, ratings.sha256)
-        if not there:
-            comparisons.start(folder, plan)
-        found_run.remember(folder.id, not there)
-    st.query_params["comparison"] = folder.id
+    """Queue the comparison, or find the same one, and show it."""
+    made = [method_named(name, ratings.scale, external) for name in methods]
+    plan = ComparisonPlan.of(made, seeds, reference, external)
+    found_run.start_comparison(context.current_config(), plan)
     st.rerun()
 
 
 def earlier() -> None:
     """Links to the comparisons on this machine."""
-    folders = comparisons.comparisons()[:10]
-    if not folders:
+    runs = all_comparisons(context.store())[:10]
+    if not runs:
         return
+    names = distinct_names(runs)
     with links_to_this_page("Earlier comparisons"):
-        for folder in folders:
-            plan, status = folder.plan(), folder.status()
-            if plan is None:
-                continue
-            state = STATES["queued" if status.state == "starting" else status.state][0]
+        for run in runs:
+            assert run.comparison is not None
+            fits = f"{run.iteration} of {run.comparison.total} fits"
             st.page_link(
                 "pages/compare.py",
-                label=escape(
-                    f"{plan.title}: {len(plan.methods)} methods, {len(plan.seeds)} splits ({state})"
-                ),
+                label=escape(f"{names[run.id]} ({STATES[run.state][0]}, {fits})"),
                 icon=":material/balance:",
-                query_params={"comparison": folder.id},
+                query_params={"comparison": run.id},
             )

@@ -1,27 +1,21 @@
-"""A comparison's rows as a table of numbers, and its result in a sentence."""
+"""A comparison's rows as the page shows them, and its result in a sentence."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pandas as pd
 
-from gmc_core.comparison.compare import Difference, Row
+from gmc_core.comparison.compare import Row
+from gmc_core.comparison.table import COLUMNS, lines
 from gmc_dashboard.shared.components import escape
 from gmc_dashboard.shared.units import signed
-
-COLUMNS = (
-    "name", "method", "splits", "nmae", "nmae_se", "nmae_difference", "nmae_low", "nmae_high",
-    "nmae_splits_low", "nmae_splits_high", "rmse", "rmse_difference", "rmse_low", "rmse_high",
-    "rmse_splits_low", "rmse_splits_high", "mae", "seconds", "cpu_seconds", "megabytes",
-    "test_ratings", "failure",
-)  # fmt: skip
 
 
 def as_frame(rows: Sequence[Row]) -> pd.DataFrame:
     """One line a method; what there is not is missing."""
-    return pd.DataFrame([_line(row) for row in rows], columns=list(COLUMNS))
+    known = [{k: v for k, v in line.items() if v is not None} for line in lines(rows)]
+    return pd.DataFrame(known, columns=list(COLUMNS))
 
 
 def shown(rows: Sequence[Row], metric: str) -> pd.DataFrame:
@@ -39,41 +33,6 @@ def shown(rows: Sequence[Row], metric: str) -> pd.DataFrame:
     difference = [f"{metric}_difference", "over_ratings", "over_splits"]
     cost = ["seconds", "cpu_seconds", "megabytes", "splits", "test_ratings"]
     return frame[["method", *error, *difference, *cost]]
-
-
-def _line(row: Row) -> dict[str, Any]:
-    scores = row.scores
-    line: dict[str, Any] = {"name": row.name, "method": row.label, "splits": row.splits}
-    if scores is not None:
-        line |= {
-            "nmae": scores.nmae,
-            "nmae_se": scores.nmae_se,
-            "rmse": scores.rmse,
-            "mae": scores.mae,
-            "test_ratings": scores.n,
-        }
-    for metric, difference in (("nmae", row.nmae), ("rmse", row.rmse)):
-        line |= _ends(metric, difference)
-    return line | {
-        "seconds": row.seconds,
-        "cpu_seconds": row.cpu_seconds,
-        "megabytes": None if row.peak_bytes is None else row.peak_bytes / 1e6,
-        "failure": row.failure,
-    }
-
-
-def _ends(metric: str, difference: Difference | None) -> dict[str, float]:
-    if difference is None:
-        return {}
-    ratings, splits = difference.ratings, difference.splits
-    ends = {
-        f"{metric}_difference": ratings.mean,
-        f"{metric}_low": ratings.low,
-        f"{metric}_high": ratings.high,
-    }
-    if splits is not None:
-        ends |= {f"{metric}_splits_low": splits.low, f"{metric}_splits_high": splits.high}
-    return ends
 
 
 def verdict(rows: Sequence[Row], reference: str, *, complete: bool = True) -> str:

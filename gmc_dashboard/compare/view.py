@@ -6,52 +6,53 @@ As with a run, what updates itself is in a fragment, and every button outside it
 from __future__ import annotations
 
 import json
-import shlex
 import time
+from collections.abc import Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
 from gmc_core.base.files import without_nan
-from gmc_core.cli.compare import markdown
+from gmc_core.cli.comparison_tables import markdown
 from gmc_core.comparison.compare import Comparison
-from gmc_core.runs.store import comparisons
-from gmc_core.runs.store.command import PROGRAM
-from gmc_core.runs.store.comparison_again import ended
-from gmc_core.runs.store.comparisons import ComparisonFolder, Plan, Status
+from gmc_core.comparison.plan import ComparisonPlan
+from gmc_core.runs.comparisons import comparison_of, now_computed
+from gmc_core.runs.store import Run
+from gmc_core.runs.store.cells import Cell
+from gmc_core.runs.store.seal import NOT_OURS
 from gmc_dashboard.compare import figures as figures
 from gmc_dashboard.compare.table import as_frame, shown, verdict
 from gmc_dashboard.fit.run_view import STATES
-from gmc_dashboard.shared import found_run
+from gmc_dashboard.fit.run_words import waiting_text
+from gmc_dashboard.shared import context, found_run
 from gmc_dashboard.shared.components import chart, download, escape, guard
 from gmc_dashboard.shared.control_bar import Action, control_bar
+from gmc_dashboard.shared.run_actions import cancel, exports, resume, start_worker
 from gmc_dashboard.shared.tables import to_csv
 from gmc_dashboard.shared.theme import is_dark
 from gmc_dashboard.shared.units import whole_duration
 
 POLL_SECONDS = 1.5
-QUIET_SECONDS = 5.0  # for a stopped one, which may be started again elsewhere
+QUIET_SECONDS = 5.0  # for a stopped one, which another tab may resume
 
 
-def show(folder: ComparisonFolder) -> None:
-    """Draw a comparison."""
-    plan, status = folder.plan(), folder.status()
-    if plan is None:
-        st.error("This comparison has no readable description. Start it again.")
-        st.button("New comparison", key="new_compare", on_click=leave)
-        return
-    _head(folder, plan, status)
-    _found(folder, plan, status)
+def show(run: Run, plan: ComparisonPlan) -> None:
+    """Draw a comparison; ``run`` is fresh from the store."""
+    if run.state == "queued":
+        start_worker()
+    _head(run)
+    found_run.run_notice(run)
+    if not run.answers:
+        st.caption(NOT_OURS)
     left, middle, right = st.columns([3, 2, 2], gap="small", vertical_alignment="bottom")
-    labels = {name: label for name, label, _ in plan.methods}
+    labels = dict(zip(plan.methods, plan.labels, strict=True))
     reference = left.selectbox(
         "Compared with",
         list(labels),
         list(labels).index(plan.reference),
         format_func=labels.__getitem__,
-        key=f"reference_{folder.id}",
+        key=f"reference_{run.id}",
     )
     metric = middle.segmented_control(
         "Metric",
@@ -69,55 +70,33 @@ def show(folder: ComparisonFolder) -> None:
         key="compare_time",
         help="Wall time depends on the number of cores; CPU time adds up all of them.",
     )
-    every = POLL_SECONDS if status.active else QUIET_SECONDS
-    wait = every if status.state != "finished" else None
+    every = QUIET_SECONDS if run.ended_for_good else POLL_SECONDS
+    wait = every if run.state != "finished" else None
     st.fragment(_body, run_every=wait)(
-        folder, status.state, reference, metric or "nmae", time_kind == "CPU"
+        run.id, run.state, reference, metric or "nmae", time_kind == "CPU"
     )
-    _exports(folder, plan, reference)
+    _exports(run, reference)
 
 
-def _head(folder: ComparisonFolder, plan: Plan, status: Status) -> None:
-    stopped = not status.active and (status.state != "finished" or bool(status.failures))
+def _head(run: Run) -> None:
     control_bar(
-        plan.title,
-        STATES["queued" if status.state == "starting" else status.state],
+        run.title,
+        STATES[run.state],
         cancel=Action(
-            "Cancel",
+            "Stopping …" if run.cancelling else "Cancel",
             "cancel_compare",
             "Finished fits stay; the one under way stops within a second or so.",
-            _cancel,
-            (folder,),
+            cancel,
+            (run.id,),
+            disabled=run.cancelling,
         )
-        if status.active
+        if not run.ended_for_good
         else None,
-        resume=Action(
-            "Resume", "resume_compare", "Computes what is missing.", _resume, (folder, plan)
-        )
-        if stopped
+        resume=Action("Resume", "resume_compare", "Computes what is missing.", resume, (run.id,))
+        if run.resumable
         else None,
         new=Action("New comparison", "new_compare", None, leave),
     )
-
-
-def _found(folder: ComparisonFolder, plan: Plan, status: Status) -> None:
-    """That the last start has led to this comparison, which was there, and again."""
-    if found_run.was_found(folder.id) and status.state == "finished":
-        found_run.notice(
-            f"This comparison was computed on {ended(folder)}; nothing new was started.",
-            _again,
-            folder,
-            plan,
-            help="Computes it once more, in place of these results.",
-        )
-
-
-@guard()
-def _again(folder: ComparisonFolder, plan: Plan) -> None:
-    """Compute it once more; its results are replaced."""
-    folder.forget_results()
-    comparisons.start(folder, plan)
-    found_run.remember(folder.id, True)
 
 
 def leave() -> None:
@@ -126,45 +105,31 @@ def leave() -> None:
 
 
 @guard()
-def _cancel(folder: ComparisonFolder) -> None:
-    folder.cancel()
-    st.toast("Stopping …")
-
-
-@guard()
-def _resume(folder: ComparisonFolder, plan: Plan) -> None:
-    comparisons.start(folder, plan)
-
-
-@guard()
-def _delete(folder: ComparisonFolder) -> None:
-    folder.delete()
-    _loaded.cache_clear()
+def _delete(identity: str) -> None:
+    context.store().delete(identity)
     leave()
 
 
 @guard()  # a repeated fragment is outside the page's own guard
-def _body(
-    folder: ComparisonFolder, state: str, reference: str, metric: figures.Metric, cpu: bool
-) -> None:
+def _body(identity: str, state: str, reference: str, metric: figures.Metric, cpu: bool) -> None:
     """The part that updates itself."""
-    status = folder.status()
-    if status.state != state:
+    run = context.store().run(identity)
+    if run.state != state:
         st.rerun(scope="app")
-    if status.active:
-        st.progress(min(status.done / max(status.total, 1), 1.0), text=progress_text(status))
-    elif status.state != "finished":
-        _ended(folder, status)
-    comparison = loaded(folder)
+    cells = context.store().cells(identity)
+    if not run.ended_for_good:
+        st.progress(run.progress, text=progress_text(run, cells))
+    elif run.state != "finished":
+        _ended(run)
+    comparison = loaded(run, cells)
     if comparison is None or not comparison.outcomes:
-        if status.active:
-            st.markdown("The table appears with the first result.")
+        _nothing_yet(run)
         return
     comparison = comparison.against(reference)
     rows = comparison.rows()
     label = comparison.labels[reference]
-    st.markdown(verdict(rows, reference, complete=status.state == "finished"))
-    options: dict[str, Any] = {"dark": is_dark(), "revision": folder.id}
+    st.markdown(verdict(rows, reference, complete=run.state == "finished"))
+    options: dict[str, Any] = {"dark": is_dark(), "revision": run.id}
     left, right = st.columns(2, gap="small")
     with left:
         st.markdown("**Paired differences**, with 95 % intervals: left of 0 is better")
@@ -191,27 +156,48 @@ def _body(
             st.warning(f"{escape(row.label)}: {escape(row.failure)}", icon=":material/error:")
 
 
-def progress_text(status: Status) -> str:
+def progress_text(run: Run, cells: Sequence[Cell]) -> str:
     """How far it is, in a sentence."""
-    if status.state == "starting":
-        return "Starting …"
-    text = f"{status.done} of {status.total} fits are done."
-    if status.now:
-        spent = max(time.time() - status.began, 0.0)
-        text += f" Now: {escape(status.now)}"
+    if run.state == "queued":
+        text = waiting_text(context.store().waiting(run.id))
+        return f"{text} {_fits(run)}" if run.iteration else text
+    now = now_computed(run, cells)
+    if now is None and not run.iteration:
+        return "Reading the data and preparing."
+    text = _fits(run)
+    if now is not None:
+        words, began = now
+        spent = max(time.time() - began, 0.0)
+        text += f" Now: {escape(words)}"
         text += f", for {whole_duration(spent)}." if spent >= 2 else "."
-    return text
+    left = context.store().remaining_seconds(run.id)
+    return text if not left else f"{text} About {whole_duration(left)} left."
 
 
-def _ended(folder: ComparisonFolder, status: Status) -> None:
+def _fits(run: Run) -> str:
+    total = run.comparison.total if run.comparison else 0
+    return f"{run.iteration} of {total} fits are done."
+
+
+def _ended(run: Run) -> None:
     """Why it ended early, and what to do."""
-    said = status.message
-    last = folder.last_words()
-    if status.state == "interrupted" and last:
-        said += f" Its last words: {last}"
-    text = f"{status.done} of {status.total} fits are done. {escape(said)}".strip()
-    show_as = st.error if status.state == "failed" else st.warning
-    show_as(f"{text} “Resume” computes the rest.", icon=STATES[status.state][2])
+    text = f"{_fits(run)} {escape(run.message)}".strip()
+    show_as = st.error if run.state == "failed" else st.warning
+    if run.state != "interrupted":  # of which the message says so
+        text += " Resume computes the rest."
+    show_as(text, icon=STATES[run.state][2])
+
+
+def _nothing_yet(run: Run) -> None:
+    """Why there is no table."""
+    if not run.ended_for_good:
+        st.markdown("The table appears with the first result.")
+    elif run.iteration:
+        st.info(
+            "The predictions of this comparison are not in the store; it was imported without "
+            "them, or its files are gone.",
+            icon=":material/info:",
+        )
 
 
 def _table(rows: Any, metric: figures.Metric) -> None:
@@ -248,24 +234,35 @@ def _table(rows: Any, metric: figures.Metric) -> None:
     )
 
 
+class _Kept:
+    """A run and its store, as part of a cache's key by what has been reached."""
+
+    def __init__(self, run: Run, stamp: object) -> None:
+        self.run, self._stamp = run, (str(context.store().path), run.id, stamp)
+
+    def __hash__(self) -> int:
+        return hash(self._stamp)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Kept) and self._stamp == other._stamp
+
+
 @lru_cache(maxsize=4)
-def _loaded(path: str, stamp: object) -> Comparison | None:
-    return ComparisonFolder(Path(path)).comparison()
+def _loaded(kept: _Kept) -> Comparison | None:
+    return comparison_of(context.store(), kept.run)
 
 
-def loaded(folder: ComparisonFolder) -> Comparison | None:
+def loaded(run: Run, cells: Sequence[Cell]) -> Comparison | None:
     """What has been reached, read again only when something was added."""
-    status, plan = folder.status(), folder.plan()
-    stamp = (status.done, status.state, status.failures, plan and (plan.methods, plan.splits))
-    return _loaded(str(folder.path), stamp)
+    return _loaded(_Kept(run, tuple(cell for cell in cells if cell.state != "running")))
 
 
-def _exports(folder: ComparisonFolder, plan: Plan, reference: str) -> None:
+def _exports(run: Run, reference: str) -> None:
     with st.expander("Export, and the command", icon=":material/ios_share:"):
-        comparison = loaded(folder)
-        if comparison is not None and comparison.outcomes:
-            found, name = comparison.against(reference), f"comparison-{folder.id}"
-            with st.container(horizontal=True, gap="small"):
+        comparison = loaded(run, context.store().cells(run.id))
+        with st.container(horizontal=True, gap="small"):
+            if comparison is not None and comparison.outcomes:
+                found, name = comparison.against(reference), f"comparison-{run.id}"
                 download(
                     "Table (CSV)", lambda: to_csv(as_frame(found.rows())), f"{name}.csv",
                     "text/csv", key="compare_csv",
@@ -279,12 +276,9 @@ def _exports(folder: ComparisonFolder, plan: Plan, reference: str) -> None:
                     lambda: json.dumps(without_nan(found.as_dict()), indent=1), f"{name}.json",
                     "application/json", key="compare_json",
                 )  # fmt: skip
-        st.caption(f"Every prediction is in `{folder.path}`.")
-        st.code(
-            f"{PROGRAM} {shlex.join(plan.repeat or plan.command)}",
-            language="shell",
-            wrap_lines=True,
-        )
-        with st.popover("Delete", icon=":material/delete:"):
+            exports(run, ("html", "zip"))
+        st.caption(f"Every prediction is in `{context.store().folder(run.id)}`.")
+        st.code(context.store().command(run.id), language="shell", wrap_lines=True)
+        with st.popover("Delete", icon=":material/delete:", disabled=run.state == "running"):
             st.markdown("Removes this comparison with all its predictions.")
-            st.button("Delete it", key="delete_compare", on_click=_delete, args=(folder,))
+            st.button("Delete it", key="delete_compare", on_click=_delete, args=(run.id,))

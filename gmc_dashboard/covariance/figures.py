@@ -120,7 +120,7 @@ def overview_figure(
 
 
 def describe_overview(picture: Floats, kind: str, axis: str, iteration: int) -> str:
-    """Text twin of :func:`overview_figure`."""
+    """Text alternative of :func:`overview_figure`."""
     off = picture[~np.eye(len(picture), dtype=bool)]
     off = off[np.isfinite(off)]
     if not len(off):
@@ -227,7 +227,7 @@ def heatmap_chart(
 
 
 def describe_heatmap(matrix: Floats, labels: Sequence[str], kind: str) -> str:
-    """Text twin of :func:`heatmap_chart`: the extreme pairs."""
+    """Text alternative of :func:`heatmap_chart`: the extreme pairs."""
     n = len(labels)
     if n < 2:
         return f"{KINDS[kind]} heatmap of {n} title; choose at least two."

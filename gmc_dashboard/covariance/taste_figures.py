@@ -71,7 +71,7 @@ def neighbours_figure(found: Sequence[Neighbour], *, dark: bool = False) -> go.F
 
 
 def describe_neighbours(title: str, found: Sequence[Neighbour]) -> str:
-    """Text twin of :func:`neighbours_figure`."""
+    """Text alternative of :func:`neighbours_figure`."""
     if not found:
         return f"No title has a correlation with {title} under these filters."
     listed = "; ".join(f"{n.title} {n.correlation:.2f}" for n in found[:10])
@@ -107,7 +107,7 @@ def spectrum_figure(leading: Spectrum, *, dark: bool = False) -> go.Figure:
 
 
 def describe_spectrum(leading: Spectrum) -> str:
-    """Text twin of :func:`spectrum_figure`."""
+    """Text alternative of :func:`spectrum_figure`."""
     first = ", ".join(f"{share:.1%}" for share in leading.shares[:5])
     return (
         f"Shares of the leading axes in the total variance of {leading.trace:.4g}: {first}; "
@@ -155,7 +155,7 @@ def axis_figure(axis: TasteAxis, *, dark: bool = False) -> go.Figure:
 
 
 def describe_axis(axis: TasteAxis) -> str:
-    """Text twin of :func:`axis_figure`, and its caption."""
+    """Text alternative of :func:`axis_figure`, and its caption."""
     high = ", ".join(end.title for end in axis.high[:3])
     low = ", ".join(end.title for end in axis.low[:3])
     text = f"Axis {axis.number} carries {100 * axis.share:.1f} % of the total variance. "
@@ -205,7 +205,7 @@ def variance_figure(
 
 
 def describe_variance(profile: VarianceProfile) -> str:
-    """Text twin of :func:`variance_figure`."""
+    """Text alternative of :func:`variance_figure`."""
     text = "Variances and means of the titles against their number of ratings"
     bounds = np.unique(np.quantile(profile.counts, [0, 1 / 3, 2 / 3, 1]))
     parts = []

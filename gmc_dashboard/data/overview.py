@@ -148,10 +148,14 @@ def split_numbers(split: Split) -> list[tuple[str, str, str]]:
         ),
         ("Training ratings", f"{len(split.train):,}", "Ratings that the model learns from"),
     ]
-    if split.shown is not None:
+    if split.query is not None:
         cards += [
-            ("Novel users", f"{split.shown.n_users:,}", "Users that training never sees"),
-            ("Shown ratings", f"{len(split.shown):,}", "What the novel users reveal of themselves"),
+            ("Novel users", f"{split.query.n_users:,}", "Users that training never sees"),
+            (
+                "Query ratings",
+                f"{len(split.query):,}",
+                "The query set: what is known of the novel users",
+            ),
         ]
     cards.append(("Hidden ratings", f"{split.n_test:,}", "The ratings to predict"))
     if split.n_test:

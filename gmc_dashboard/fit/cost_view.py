@@ -23,7 +23,7 @@ class Shape(NamedTuple):
 
     sizes: np.ndarray
     dimension: int
-    shown_sizes: np.ndarray | None
+    query_sizes: np.ndarray | None
     groups: int
 
 
@@ -43,7 +43,7 @@ def time_of(settings: FitSettings, repetitions: int = 1) -> Estimate:
         settings,
         shape.sizes,
         shape.dimension,
-        shown_sizes=shape.shown_sizes,
+        query_sizes=shape.query_sizes,
         repetitions=repetitions,
         groups=shape.groups,
     )
@@ -75,8 +75,8 @@ def _shape(key: tuple[Any, ...], kind: Any, block: tuple[int, int]) -> Shape:
     train = split.train
     layout = Layout(kind, train.n_users, train.n_items, block)
     groups = len(UserGroups.of(train.user_info))
-    shown = None if split.shown is None else split.shown.user_counts
-    return Shape(Signals.of(train, layout).sizes, layout.dimension, shown, groups)
+    query = None if split.query is None else split.query.user_counts
+    return Shape(Signals.of(train, layout).sizes, layout.dimension, query, groups)
 
 
 def allowed(cost: Cost) -> bool:

@@ -163,7 +163,7 @@ def describe_nmae(
     references: Mapping[str, float] | None = None,
     others: Mapping[str, Sequence[Curve]] | None = None,
 ) -> str:
-    """Text twin of :func:`nmae_figure`."""
+    """Text alternative of :func:`nmae_figure`."""
     steps, means = mean_curve(curves, "nmae")
     if not steps:
         return "NMAE by iteration: no iteration has finished yet."
@@ -182,7 +182,7 @@ def describe_nmae(
 
 
 def describe(curves: Sequence[Curve], names: Mapping[str, str]) -> str:
-    """Text twin of the other figures: first and last value of each named quantity."""
+    """Text alternative of the other figures: first and last value of each named quantity."""
     parts = []
     for name, label in names.items():
         steps, means = mean_curve(curves, name)

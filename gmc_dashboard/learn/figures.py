@@ -135,11 +135,11 @@ def thickness_figure(
     *,
     dark: bool = False,
 ) -> go.Figure:
-    """The smallest variance of Σ (across the ellipse) by iteration, a line per recipe.
+    """The smallest variance of Σ (across the ellipse) by iteration, a line per method.
 
     Parameters
     ----------
-    curves : recipe to the values at t = 1 …. truth : the planted one.
+    curves : method to the values at t = 1 …. truth : the planted one.
     current : iteration now shown, 0 for none.
     """
     colors = palette(dark)

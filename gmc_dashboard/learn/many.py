@@ -80,7 +80,7 @@ def show() -> None:
 
 
 def _blocks(gaussian: Gaussian, title: str) -> str:
-    """Text twin of a heatmap: mean covariance in and between the tastes."""
+    """Text alternative of a heatmap: mean covariance in and between the tastes."""
     inside, between = lesson.taste_contrast(gaussian)
     return (
         f"{title} of 20 movies: mean covariance {inside:.2f} between movies of one taste, "

@@ -69,7 +69,7 @@ TRY = (
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def story(both: float, noise: float, method: Any, epsilon: float) -> lesson.Story:
-    """The half-steps of one recipe on the cloud."""
+    """The half-steps of one method on the cloud."""
     return lesson.tell(cloud(both, noise), method, epsilon, ITERATIONS)
 
 
@@ -207,12 +207,12 @@ def _words(frame: lesson.Frame, method: lesson.Method) -> None:
 
 
 def _thickness(both: float, noise: float, epsilon: float, truth: float, current: int) -> None:
-    recipes: dict[str, tuple[lesson.Method, float]] = {"the paper's, ε = 0": ("paper", 0.0)}
-    recipes[f"the paper's, ε = {epsilon or 0.1:g}"] = ("paper", epsilon or 0.1)
-    recipes["exact EM, ε = 0"] = ("exact", 0.0)
+    methods: dict[str, tuple[lesson.Method, float]] = {"the paper's, ε = 0": ("paper", 0.0)}
+    methods[f"the paper's, ε = {epsilon or 0.1:g}"] = ("paper", epsilon or 0.1)
+    methods["exact EM, ε = 0"] = ("exact", 0.0)
     curves = {
         name: [float(lesson.eigenvalues(g)[0]) for g in story(both, noise, method, value).gaussians]
-        for name, (method, value) in recipes.items()
+        for name, (method, value) in methods.items()
     }
     left, right = st.columns(ROOM_FOR_CONTROLS, gap="medium")
     with left:

@@ -22,8 +22,8 @@ from gmc_dashboard.shared.units import minus, signed
 
 _LETTERS, _ROW = 24, 34  # of a line of the waterfall's labels, and pixels for two lines
 KNOWN = "what else is known of the user"
-OPINION = "opinion"
-FROM_OPINION = "what the cuts make of it"
+LATENT = "latent response"
+FROM_LATENT = "what the cuts make of it"
 
 
 def select(
@@ -78,7 +78,7 @@ def recommendations_json(
     model: GaussianModel, posterior: Posterior, found: Sequence[Recommendation]
 ) -> str:
     """The recommendations with explanations: before any rating + all shares = latent, which
-    is the prediction, or for ordered ratings the opinion that it is made from."""
+    is the prediction, or for ordered ratings the latent response that it is made from."""
     table = recommendations_table(model, found)
     ratings = zip(posterior.observed.tolist(), posterior.values.tolist(), strict=True)
     ids = model.items.ids.tolist()
@@ -189,7 +189,7 @@ def split_contributions(
     Returns
     -------
     (title, rating, share) of the largest; how many others there are; their sum.
-    μ + :func:`known_share` + all shares = prediction, or for ordered ratings the opinion.
+    μ + :func:`known_share` + all shares = prediction, or for ordered ratings the latent response.
     """
     everything = model.explain(posterior, item)
     shown = everything if len(everything) <= top + 1 else everything[:top]
@@ -219,7 +219,7 @@ def _path(
     """The explanation as (kind, label, value), the prediction last.
 
     kind : "absolute" for the mean that it begins with, "relative" for what is added,
-        "total" for where that arrives. Where ratings are ordered it arrives at the opinion,
+        "total" for where that arrives. Where ratings are ordered it arrives at the latent response,
         and what the cuts make of it is one more step.
     """
     shares, count, rest = split_contributions(model, posterior, item, top)
@@ -235,8 +235,8 @@ def _path(
         path.append(("relative", f"{count:,} other rated titles", rest))
     prediction = float(model.answers_of(posterior, [item]).prediction[0])
     if model.ordinal is not None:
-        opinion = float(posterior.mean[item])
-        path += [("total", OPINION, opinion), ("relative", FROM_OPINION, prediction - opinion)]
+        latent = float(posterior.mean[item])
+        path += [("total", LATENT, latent), ("relative", FROM_LATENT, prediction - latent)]
     return [*path, ("total", "prediction", prediction)]
 
 
@@ -265,7 +265,7 @@ def contributions_figure(
             hovertemplate="%{customdata}<br>%{text}<extra></extra>",
         )
     )
-    unit = "rating" if model.ordinal is None else "opinion, on the scale of ratings"
+    unit = "rating" if model.ordinal is None else "latent response, on the scale of ratings"
     style(figure, x=unit, height=80 + _ROW * len(labels), dark=dark, legend=False)
     reached = np.cumsum([0.0 if kind == "total" else value for kind, _, value in path])
     room = max(0.4 * float(np.ptp(reached)), 0.05)  # for the numbers beside the bars
@@ -282,7 +282,7 @@ def contributions_figure(
 def describe_contributions(
     model: GaussianModel, posterior: Posterior, item: int, top: int = 10
 ) -> str:
-    """Text twin of :func:`contributions_figure`."""
+    """Text alternative of :func:`contributions_figure`."""
     shares, count, rest = split_contributions(model, posterior, item, top)
     mean, centre = float(model.gaussian.mean[item]), float(posterior.mean[item])
     known = known_share(model, posterior, item)
@@ -294,7 +294,7 @@ def describe_contributions(
     end = f"{centre:.3f}"
     if model.ordinal is not None:
         prediction = float(model.answers_of(posterior, [item]).prediction[0])
-        end = f"the opinion {end}, as a rating {prediction:.3f}"
+        end = f"the latent response {end}, as a rating {prediction:.3f}"
     title = model.title(item)
     return f"Prediction of {title}: mean of all users {mean:.3f}; {listed}; together {end}."
 

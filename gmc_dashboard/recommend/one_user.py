@@ -138,9 +138,9 @@ class People:
 
         A split of other data than the model's counts as none.
         """
-        if split is None or split.shown is None or split.train.sha256 != model.data_sha256:
+        if split is None or split.query is None or split.train.sha256 != model.data_sha256:
             return None
-        return cls(split.shown, split.test_users, split.test_items, split.test_values, novel=True)
+        return cls(split.query, split.test_users, split.test_items, split.test_values, novel=True)
 
     @cached_property
     def hidden_counts(self) -> Positions:

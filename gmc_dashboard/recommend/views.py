@@ -117,7 +117,8 @@ def _explanation(
     )
     known = figures.known_share(model, posterior, item) is not None
     fact(
-        f"The {'prediction' if model.ordinal is None else 'opinion'} is the mean over all users"
+        f"The {'prediction' if model.ordinal is None else 'latent response'} is the mean over all "
+        "users"
         + (", plus what this user's groups like more or less," if known else "")
         + " plus one share for each rated title, exactly. Orange raises it, blue lowers it. A "
         "share depends on all ratings together: two titles that say the same divide it between "
@@ -125,8 +126,8 @@ def _explanation(
         + (
             ""
             if model.ordinal is None
-            else " Ratings are ordered here: the shares are opinions, which the cuts between the "
-            "ratings turn into the prediction."
+            else " Ratings are ordered here: the shares are of the latent response, which the cuts "
+            "between the ratings turn into the prediction."
         )
     )
 

@@ -12,6 +12,7 @@ import plotly.graph_objects as go
 from gmc_core.runs.store import Run
 from gmc_core.runs.store.naming import data_name, distinct_names, model_words, seed_words
 from gmc_dashboard.fit.figures import Curve, mean_curve
+from gmc_dashboard.shared.run_pages import link, place_of
 from gmc_dashboard.shared.theme import palette, style
 
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
@@ -64,7 +65,7 @@ def comparison_figure(
 def describe_comparison(
     runs: Mapping[str, Sequence[Curve]], quantity: str = "nmae", label: str = "NMAE"
 ) -> str:
-    """Text twin of :func:`comparison_figure`."""
+    """Text alternative of :func:`comparison_figure`."""
     parts = []
     for name, curves in runs.items():
         steps, means = mean_curve(curves, quantity)
@@ -111,13 +112,14 @@ def runs_table(runs: Sequence[Run]) -> pd.DataFrame:
         [
             {
                 "run": names[run.id],
+                "kind": place_of(run).word,
                 "state": run.state,
                 "progress": round(run.progress, 2),
                 "data": data_name(run),
-                "model": model_words(run.config.fit),
+                "model": _model(run),
                 "protocol": run.config.protocol,
                 "epsilon": _epsilon(run),
-                "L": max(run.sweep["iterations"]) if run.sweep else run.iterations,
+                "L": _iterations(run),
                 "seeds": ", ".join(seed_words(run)).removeprefix("seed ").removeprefix("seeds "),
                 "fits": _fits(run),
                 "nmae": _summary(run, "nmae"),
@@ -137,26 +139,48 @@ def runs_table(runs: Sequence[Run]) -> pd.DataFrame:
 
 
 TABLE_COLUMNS = [
-    *("run", "open", "state", "progress", "nmae", "nmae_se", "rmse", "model", "epsilon", "L"),
+    *(
+        "run",
+        "open",
+        "kind",
+        "state",
+        "progress",
+        "nmae",
+        "nmae_se",
+        "rmse",
+        "model",
+        "epsilon",
+        "L",
+    ),
     *("seeds", "data", "protocol", "fits", "seconds", "created", "megabytes", "note"),
 ]
 
 
-def link(run: Run) -> str:
-    """Where a run is shown, relative to the dashboard's other pages."""
-    return f"{'sensitivity?sweep' if run.kind == 'sweep' else 'fit?run'}={run.id}"
+def _model(run: Run) -> str:
+    if run.comparison is None:
+        return model_words(run.config.fit)
+    count = len(run.comparison.methods)
+    return f"{count} method{'s' if count > 1 else ''}"
+
+
+def _iterations(run: Run) -> int | None:
+    if run.comparison is not None:
+        return None  # each method has its own
+    return max(run.sweep["iterations"]) if run.sweep else run.iterations
 
 
 def _epsilon(run: Run) -> str:
     if run.sweep:
         values = run.sweep["epsilons"]
         return f"{min(values):.3g} … {max(values):.3g}"
-    if run.config.fit.is_exact and not run.epsilon:
+    if run.comparison is not None or (run.config.fit.is_exact and not run.epsilon):
         return "–"  # it has no part in the model
     return "default" if run.epsilon is None else f"{run.epsilon:.3g}"
 
 
 def _fits(run: Run) -> int:
+    if run.comparison is not None:
+        return run.comparison.total
     return sum(run.children.values()) if run.kind == "sweep" else run.repetitions
 
 

@@ -14,7 +14,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from gmc_core.gaussian.settings import PAPER_EPSILON
-from gmc_core.runs.valley import Valley
+from gmc_core.runs.sensitivity import SensitivityCurve
 from gmc_dashboard.shared.theme import Palette, faint, palette, style
 
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "star", "cross", "pentagon")
@@ -23,7 +23,7 @@ SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "star", "cross", "
 def epsilon_figure(
     results: pd.DataFrame,
     epsilons: Sequence[float],
-    found: Valley | None = None,
+    found: SensitivityCurve | None = None,
     *,
     paper: float = PAPER_EPSILON,
     bias: float | None = None,
@@ -36,7 +36,7 @@ def epsilon_figure(
     ----------
     results : the sweep's table.
     epsilons : the grid, so that the axis does not move while it fills.
-    found : the valley; its interval is shaded.
+    found : the sensitivity curve; its interval is shaded.
     paper : the paper's ε on this rating scale, marked.
     bias : NMAE of the user and item bias on the same held-out ratings, as a line.
     """
@@ -155,7 +155,7 @@ def heat_figure(
     results: pd.DataFrame,
     epsilons: Sequence[float],
     steps: Sequence[int],
-    found: Valley | None = None,
+    found: SensitivityCurve | None = None,
     *,
     dark: bool = False,
     revision: str = "sweep",
@@ -206,7 +206,7 @@ def heat_figure(
 
 
 def describe_epsilon(results: pd.DataFrame) -> str:
-    """Text twin of :func:`epsilon_figure` and :func:`heat_figure`."""
+    """Text alternative of :func:`epsilon_figure` and :func:`heat_figure`."""
     means = results.dropna(subset=["nmae"]).groupby(["iterations", "epsilon"])["nmae"].mean()
     if means.empty:
         return "NMAE against ε: no fit has finished yet."
@@ -222,7 +222,7 @@ def describe_epsilon(results: pd.DataFrame) -> str:
 
 
 def describe_iterations(curves: pd.DataFrame) -> str:
-    """Text twin of :func:`iterations_figure`."""
+    """Text alternative of :func:`iterations_figure`."""
     table = curves.dropna(subset=["nmae"])
     if table.empty:
         return "NMAE by iteration for each ε: no iteration has finished yet."

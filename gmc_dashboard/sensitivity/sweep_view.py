@@ -16,9 +16,9 @@ from gmc_core.data.ratings import RatingScale
 from gmc_core.fitting.compiling import compile_seconds, must_compile
 from gmc_core.gaussian.settings import PAPER_EPSILON
 from gmc_core.runs.findings import BIAS
+from gmc_core.runs.sensitivity import Cell, SensitivityCurve, sensitivity_curve
 from gmc_core.runs.store import Run
 from gmc_core.runs.sweeps import SweepConfig, sweep_results
-from gmc_core.runs.valley import Cell, Valley, valley
 from gmc_dashboard.fit.fit_form import paper_epsilon
 from gmc_dashboard.fit.run_view import STATES, notice_change
 from gmc_dashboard.fit.run_words import waiting_text
@@ -112,7 +112,7 @@ def _body(identity: str, state: str) -> None:
             icon=STATES[sweep.state][2],
         )
     table = sweep_results(context.store(), identity)
-    found = valley(table)
+    found = sensitivity_curve(table)
     paper, bias = _paper(children), bias_of(children)
     if found is not None:
         text = verdict(found, paper, complete=done == total)
@@ -162,7 +162,7 @@ def bias_of(children: Sequence[Run]) -> float | None:
     return sum(by_seed.values()) / len(by_seed)
 
 
-def against_bias(found: Valley, bias: float | None) -> str:
+def against_bias(found: SensitivityCurve, bias: float | None) -> str:
     """Whether the best setting beats the bias baseline, "" while that is not known."""
     if bias is None:
         return ""
@@ -179,7 +179,7 @@ def _best_button(sweep: Run) -> None:
     """A button that fits the best setting, with a model, on the sweep's first split."""
     if sweep.state != "finished":
         return
-    found = valley(sweep_results(context.store(), sweep.id))
+    found = sensitivity_curve(sweep_results(context.store(), sweep.id))
     if found is None:
         return
     best = found.best
@@ -203,7 +203,11 @@ def _best_button(sweep: Run) -> None:
 
 
 def _charts(
-    sweep: Run, table: pd.DataFrame, found: Valley | None, paper: float, bias: float | None
+    sweep: Run,
+    table: pd.DataFrame,
+    found: SensitivityCurve | None,
+    paper: float,
+    bias: float | None,
 ) -> None:
     config = SweepConfig.of(sweep)
     epsilons, steps = sorted(config.epsilons), sorted(config.iterations)
@@ -237,8 +241,8 @@ def _charts(
     )
 
 
-def verdict(found: Valley, paper: float = PAPER_EPSILON, *, complete: bool = True) -> str:
-    """Where the best is and how flat the valley around it is."""
+def verdict(found: SensitivityCurve, paper: float = PAPER_EPSILON, *, complete: bool = True) -> str:
+    """Where the best is and how flat the curve around it is."""
     best, line = found.best, found.at(found.best.iterations)
     parts = [
         f"{'Best' if complete else 'Best so far'}: **ε = {best.epsilon:.3g}, L = "
@@ -293,7 +297,7 @@ def _error(cell: Cell) -> str:
     return f" ± {cell.se:.4f} ({source})"
 
 
-def _open(found: Valley) -> str:
+def _open(found: SensitivityCurve) -> str:
     ends = [
         text for is_open, text in ((found.open_low, "lower"), (found.open_high, "upper")) if is_open
     ]

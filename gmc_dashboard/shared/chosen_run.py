@@ -165,6 +165,8 @@ def _explain_missing(id: str, instead: str) -> None:
         return
     if run.kind == "sweep":
         text = "A sweep compares figures and keeps no models."
+    elif run.comparison is not None:
+        text = "A comparison keeps predictions and no models."
     else:
         text = f"The run {escape(context.run_label(run))} is {run.state} and has no model."
         text += f" {escape(run.message)}" if run.message else ""

@@ -219,7 +219,7 @@ def chart(
     config: dict[str, Any] | None = None,
     **options: Any,
 ) -> Any:
-    """Draw a figure with its text twin.
+    """Draw a figure with its text alternative.
 
     Parameters
     ----------

@@ -19,6 +19,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from gmc_core.cli.older_comparisons import take_in_older
 from gmc_core.data.ratings import Ratings
 from gmc_core.data.readers import Loaded
 from gmc_core.fitting.experiment import PROTOCOLS, ExperimentConfig, Prepared, make_split
@@ -253,7 +254,9 @@ def store() -> Store:
 
 @st.cache_resource(show_spinner=False)
 def _store(folder: str) -> Store:
-    return Store(folder)
+    opened = Store(folder)
+    take_in_older(opened)
+    return opened
 
 
 def current_run() -> str | None:
@@ -293,8 +296,11 @@ def run_label(run: Run) -> str:
 
 def run_summary(run: Run) -> str:
     """State and result of a run in a few words."""
+    nmae = (run.summary or {}).get("nmae")
     if run.kind == "sweep":
         return f"{run.state}, {run.iteration} of {sum(run.children.values())} fits"
+    if run.comparison is not None:
+        done = f"{run.state}, {run.iteration} of {run.comparison.total} fits"
+        return done if nmae is None else f"{done}, lowest NMAE {nmae:.4f}"
     done = f"{run.state}, {run.iteration} iterations"
-    nmae = (run.summary or {}).get("nmae")
     return done if nmae is None else f"{done}, NMAE {nmae:.4f}"

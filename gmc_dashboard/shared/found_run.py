@@ -7,7 +7,9 @@ from typing import Any
 
 import streamlit as st
 
+from gmc_core.comparison.plan import ComparisonPlan
 from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.runs.comparisons import submit_or_find_comparison
 from gmc_core.runs.store import Run
 from gmc_core.runs.store.naming import found_words
 from gmc_core.runs.sweeps import SweepConfig, submit_or_find_sweep
@@ -69,11 +71,21 @@ def start_sweep(
     st.query_params["sweep"] = run.id
 
 
+def start_comparison(
+    config: ExperimentConfig, plan: ComparisonPlan, *, label: str = "", again: bool = False
+) -> None:
+    """Queue a comparison, or find the same one, and show it."""
+    run, new = submit_or_find_comparison(context.store(), config, plan, label=label, again=again)
+    remember(run.id, new)
+    start_worker()
+    st.query_params["comparison"] = run.id
+
+
 def run_notice(run: Run) -> None:
-    """For a run or sweep that the last start has found: since when it is there, and again."""
+    """For a run that the last start has found: since when it is there, and again."""
     if not was_found(run.id):
         return
-    what = "sweep" if run.sweep is not None else "fit"
+    what = "fit" if run.kind == "run" else run.kind
     notice(f"This {what} {found_words(run)}; nothing new was started.", _again, run)
 
 
@@ -81,16 +93,13 @@ def run_notice(run: Run) -> None:
 def _again(run: Run) -> None:
     if run.sweep is not None:
         start_sweep(SweepConfig.of(run), label=run.label, again=True, keep_models=run.keeps_model)
+    elif run.comparison is not None:
+        start_comparison(run.config, run.comparison, label=run.label, again=True)
     else:
         start_fit(run.config, run.cost, label=run.label, again=True, keep_model=run.keeps_model)
 
 
-def notice(
-    sentence: str,
-    again: Callable[..., None],
-    *args: object,
-    help: str = "Computes it once more; what is there stays.",
-) -> None:
+def notice(sentence: str, again: Callable[..., None], *args: object) -> None:
     """The sentence, with a button that starts the same once more."""
     with st.container(
         horizontal=True, vertical_alignment="center", gap="small", border=True, key="found_notice"
@@ -100,7 +109,7 @@ def notice(
             "Run again",
             key="run_again",
             icon=":material/replay:",
-            help=help,
+            help="Computes it once more; what is there stays.",
             on_click=again,
             args=args,
         )

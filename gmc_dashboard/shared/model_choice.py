@@ -1,4 +1,4 @@
-"""Which model: the paper's recipe or one that goes beyond it.
+"""Which model: the paper's MAP-EM or one that goes beyond it.
 
 A choice sets the other controls to the model's defaults; what a person changes after
 that is kept, and is in the URL like every setting.
@@ -30,7 +30,7 @@ _EXACT = (
     rf"\Sigma=\frac1{{M+\nu}}\Bigl(\sum_i\bigl[{_SQUARE}+C_i\bigr]+\nu T\Bigr)\end{{gathered}}",
     "Mean and covariance of the current estimates of all M signals, with the covariance Cᵢ that "
     "these lack. The prior, ν more signals of covariance T, takes the place of ε: T holds what "
-    "all items share, what items with the same raters share, and each item's own.",
+    "all items share, what items rated by the same people share, and each item's own.",
 )
 M_STEPS: dict[str, tuple[str, str]] = {
     "paper": (
@@ -44,7 +44,7 @@ M_STEPS: dict[str, tuple[str, str]] = {
         r"\begin{gathered}\mu_k=\frac{\sum_ir_{ik}\tilde f_i^{(k)}}{\sum_ir_{ik}}\\"
         r"\Sigma_k=\frac{\sum_ir_{ik}(\tilde f_i^{(k)}-\mu_k)(\tilde f_i^{(k)}-\mu_k)^{\top}}"
         r"{\sum_ir_{ik}}+\varepsilon I\end{gathered}",
-        "The recipe's for each of the K Gaussians; a signal counts as far as it is likely to come "
+        "MAP-EM's for each of the K Gaussians; a signal counts as far as it is likely to come "
         "from it, with the share rᵢₖ.",
     ),
 }
@@ -62,7 +62,7 @@ def model_choice(scale: RatingScale) -> ModelKind:
         format_func=SHORT.__getitem__,
         on_change=_take_defaults,
         args=(scale,),
-        help="The paper's recipe, or a model that goes beyond it on the same core.",
+        help="The paper's MAP-EM, or a model that goes beyond it on the same core.",
     )
     kind = kind if kind in MODELS else "paper"
     st.caption(f"**{MODELS[kind].label}.** {MODELS[kind].about}")

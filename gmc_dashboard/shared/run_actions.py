@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -43,14 +44,19 @@ def resume(identity: str) -> None:
     start_worker()
 
 
-def exports(run: Run) -> None:
-    """A row of download buttons; each file is made when its button is clicked."""
+def exports(run: Run, kinds: Collection[str] = ("html", "csv", "json", "zip", "model")) -> None:
+    """A row of download buttons; each file is made when its button is clicked.
+
+    kinds : formats of :func:`gmc_core.runs.store.transfer.export`.
+    """
     has_model = run.kind == "run" and context.store().model_path(run.id) is not None
     formats = (*FORMATS, MODEL) if has_model else FORMATS
-    with st.container(horizontal=True, gap="small"):
+    with st.container(horizontal=True, gap="small", width="content"):
         for label, kind, ending, mime in formats:
+            if kind not in kinds:
+                continue
             download(
-                label,
+                "Table (CSV)" if kind == "csv" and run.comparison is not None else label,
                 partial(exported, run.id, kind, ending),
                 f"run-{run.id}.{ending}",
                 mime,

@@ -22,6 +22,7 @@ from gmc_core.base.errors import DataError
 from gmc_core.data import datasets
 from gmc_core.data.downloads import cache_folder
 from gmc_core.data.readers import Loaded
+from gmc_core.data.readers.stamps import stamps
 from gmc_core.fitting.experiment import split_reading
 from gmc_core.runs.store.places import disk_bytes, write_atomically
 from gmc_dashboard.shared.places import uploads_folder
@@ -164,12 +165,8 @@ def stamp(data: str) -> str:
     if data == "sample":
         return "sample"
     place = Path(_entry(data)["path"]) if is_own(data) else _cached(data)
-    try:
-        files = sorted(place.iterdir()) if place.is_dir() else [place]
-        facts = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-    except OSError:
-        return "absent"
-    return hashlib.sha256(repr(facts).encode()).hexdigest()
+    facts = stamps(place)
+    return hashlib.sha256(repr(facts).encode()).hexdigest() if facts else "absent"
 
 
 def load(data: str, progress: Progress | None = None) -> Loaded:

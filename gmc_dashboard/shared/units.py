@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+from gmc_core.base.words import duration as duration
+from gmc_core.base.words import whole_duration as whole_duration
+
 # In the middle of a sentence; `.capitalize()` at its start.
 PROTOCOLS = {
     "weak": "weak generalization",
@@ -24,25 +27,6 @@ def minus(text: str) -> str:
 def signed(value: float, digits: int) -> str:
     """A number with its sign: "+0.012", "−0.012"."""
     return minus(f"{value:+.{digits}f}")
-
-
-def duration(seconds: float) -> str:
-    """Seconds for people: "0.4 s", "40 s", "3 min", "1 h 20 min"."""
-    if seconds < 0.05:
-        return "under 0.1 s"
-    if seconds < 9.95:
-        return f"{seconds:.1f} s".replace(".0 ", " ")
-    if seconds < 89.5:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    if minutes < 90:
-        return f"{minutes} min"
-    return f"{minutes // 60} h {minutes % 60:02d} min"
-
-
-def whole_duration(seconds: float) -> str:
-    """The same in whole seconds and at least one, for a text that counts along."""
-    return duration(max(round(seconds), 1))
 
 
 def bytes_text(count: float) -> str:

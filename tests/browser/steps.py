@@ -13,7 +13,7 @@ from tests.tools.screenshots import settle
 
 MAIN = '[data-testid="stMain"]'
 HEATMAP = '[data-testid="stVegaLiteChart"] svg'
-# The recommendations' text twin: titles and predictions.
+# The recommendations' text alternative: titles and predictions.
 BACKGROUND = "getComputedStyle(document.querySelector('[data-testid=\"stApp\"]')).backgroundColor"
 LIST = '[aria-label^="Recommendations: "]'
 # A cold machine compiles the numerical code first.

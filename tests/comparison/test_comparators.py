@@ -16,34 +16,38 @@ from making import STARS, movielens_folder, random_table, ratings_of
 from gmc_core.base.errors import ConfigError, DataError, NumericalError
 from gmc_core.comparison.comparators import (
     BASELINES,
-    PEER_LABELS,
+    EXTERNAL_LABELS,
     AutoModel,
+    ExternalBaseline,
     GaussianMethod,
-    ItemProximity,
+    ItemKnn,
     MatrixFactorisation,
-    PeerMethod,
-    TunedRecipe,
+    TunedMapEm,
     available,
     method_named,
 )
+from gmc_core.comparison.comparators.external import (
+    ExternalBaselineError,
+    installed_baselines,
+    plain_arrays,
+)
 from gmc_core.comparison.comparators.measure import run_method
-from gmc_core.comparison.comparators.peers import PeerError, installed_peers, plain_arrays
 from gmc_core.data.ratings import Ratings, RatingScale
 from gmc_core.data.readers import load
 from gmc_core.fitting.auto import choose
 from gmc_core.fitting.experiment import ExperimentConfig, make_split, prepare
 from gmc_core.gaussian.attributes import UserGroups
-from gmc_core.gaussian.linalg.threads import Cancelled, Team
+from gmc_core.gaussian.linalg.threads import Cancelled, ThreadPool
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol.baselines import fit_biases
 from gmc_core.protocol.holdout import hold_out
 from gmc_core.protocol.metrics import score
 from gmc_core.protocol.splits import Split, pair_split, strong_split, weak_split
 
-ONE, TWO = Team(1), Team(2)
-KNN = ItemProximity(neighbours=3, shrinkage=5.0)
+ONE, TWO = ThreadPool(1), ThreadPool(2)
+KNN = ItemKnn(neighbours=3, shrinkage=5.0)
 MF = MatrixFactorisation(factors=3, regularisation=2.0, sweeps=6)
-TUNED = TunedRecipe(factors=(0.1, 1.0, 10.0), iterations=3)
+TUNED = TunedMapEm(factors=(0.1, 1.0, 10.0), iterations=3)
 OWN = [
     *BASELINES.values(), KNN, MF, TUNED, GaussianMethod("paper", FitSettings(iterations=2)),
 ]  # fmt: skip
@@ -66,8 +70,8 @@ def dense(ratings: Ratings, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return full, known
 
 
-def dense_proximity(split: Split, k: int, shrinkage: float) -> np.ndarray:
-    """Item proximity as in the docstring, entry by entry."""
+def dense_item_knn(split: Split, k: int, shrinkage: float) -> np.ndarray:
+    """Item-based kNN as in the docstring, entry by entry."""
     biases = fit_biases(split)
     train, known = biases.residuals(split)
     e, h = dense(split.train, train)
@@ -117,8 +121,8 @@ def dense_factorisation(split: Split, method: MatrixFactorisation) -> np.ndarray
 
 
 @pytest.mark.parametrize("split", splits(), ids=lambda split: split.protocol)
-def test_item_proximity_agrees_with_a_dense_reference(split):
-    expected = dense_proximity(split, KNN.neighbours, KNN.shrinkage)
+def test_item_knn_agrees_with_a_dense_reference(split):
+    expected = dense_item_knn(split, KNN.neighbours, KNN.shrinkage)
     assert np.abs(expected - fit_biases(split).predict(split)).max() > 0.05, "no neighbours found"
     np.testing.assert_allclose(KNN.predict(split, ONE), expected, rtol=0, atol=1e-10)
 
@@ -151,7 +155,7 @@ def test_threads_do_not_change_a_bit(method):
 @pytest.mark.parametrize("method", [KNN, MF, *BASELINES.values()], ids=lambda method: method.name)
 def test_a_request_to_stop_is_heard(method):
     with pytest.raises(Cancelled):
-        method.predict(splits()[0], Team(1, lambda: True))
+        method.predict(splits()[0], ThreadPool(1, lambda: True))
 
 
 def relabelled(split: Split, users: np.ndarray, items: np.ndarray) -> Split:
@@ -228,18 +232,18 @@ def test_both_find_structure_that_biases_cannot():
         return score(method.predict(split, TWO), split.test_values, STARS).rmse
 
     bias = rmse(BASELINES["bias"])
-    assert rmse(ItemProximity()) < 0.8 * bias
+    assert rmse(ItemKnn()) < 0.8 * bias
     assert rmse(MatrixFactorisation(5, 2.0)) < 0.6 * bias
 
 
 @pytest.mark.parametrize(
     ("make", "complaint"),
     [
-        (lambda: ItemProximity(neighbours=0), "at least one neighbour"),
-        (lambda: ItemProximity(shrinkage=float("nan")), "at least 0"),
+        (lambda: ItemKnn(neighbours=0), "at least one neighbour"),
+        (lambda: ItemKnn(shrinkage=float("nan")), "at least 0"),
         (lambda: MatrixFactorisation(factors=0), "at least one factor"),
         (lambda: MatrixFactorisation(regularisation=0.0), "above 0"),
-        (lambda: PeerMethod("nonesuch", sys.executable), "no package method"),
+        (lambda: ExternalBaseline("nonesuch", sys.executable), "no package method"),
     ],
 )
 def test_settings_without_meaning_are_refused(make, complaint):
@@ -339,8 +343,8 @@ def python_with(tmp_path):
 @pytest.mark.parametrize("split", splits(), ids=lambda split: split.protocol)
 def test_a_package_learns_from_what_is_known_of_the_test_users(python_with, split):
     python = python_with()
-    assert installed_peers([python])["surprise-svd"] == python
-    outcome = run_method(PeerMethod("surprise-svd", python), split, ONE)
+    assert installed_baselines([python])["surprise-svd"] == python
+    outcome = run_method(ExternalBaseline("surprise-svd", python), split, ONE)
     expected = BASELINES["user"].predict(split, ONE)
     np.testing.assert_allclose(outcome.predictions, expected, atol=1e-12)
     assert 0 <= outcome.seconds < 60
@@ -361,7 +365,7 @@ def test_another_version_of_a_package_is_another_method(tmp_path):
         python = folder / "python"
         python.write_text(f'#!/bin/sh\nPYTHONPATH={folder} exec {sys.executable} "$@"\n')
         python.chmod(0o755)
-        method = PeerMethod("surprise-svd", str(python))
+        method = ExternalBaseline("surprise-svd", str(python))
         assert version in method.identity
         keys.add(method_key(method))
     assert len(keys) == 2
@@ -370,7 +374,7 @@ def test_another_version_of_a_package_is_another_method(tmp_path):
 def test_a_package_never_gets_the_held_out_ratings():
     for split in splits():
         arrays = plain_arrays(split)
-        assert len(arrays["train_values"]) == len(split.train) + len(split.shown or [])
+        assert len(arrays["train_values"]) == len(split.train) + len(split.query or [])
         pairs = set(zip(arrays["train_users"], arrays["train_items"], strict=True))
         assert not pairs & set(zip(arrays["test_users"], arrays["test_items"], strict=True))
 
@@ -379,7 +383,7 @@ def test_a_package_can_be_given_the_users_groups(tmp_path):
     ratings = load(movielens_folder(tmp_path / "ml-1m")).ratings
     for split in (weak_split(ratings, 0), strong_split(ratings, 0)):
         arrays = plain_arrays(split)
-        everyone = [split.train, *([] if split.shown is None else [split.shown])]
+        everyone = [split.train, *([] if split.query is None else [split.query])]
         women = np.concatenate([part.user_info["gender"] == "F" for part in everyone])
         column = UserGroups.of(split.train.user_info).labels.index("gender F")
         assert np.array_equal(arrays["user_groups"][:, column] == 1, women)
@@ -389,8 +393,10 @@ def test_a_package_can_be_given_the_users_groups(tmp_path):
 
 
 def test_a_package_that_fails_is_told(python_with):
-    method = PeerMethod("surprise-svd", python_with("raise ValueError('too many cooks')"))
-    with pytest.raises(PeerError, match="Surprise SVD, tuned failed: ValueError: too many cooks"):
+    method = ExternalBaseline("surprise-svd", python_with("raise ValueError('too many cooks')"))
+    with pytest.raises(
+        ExternalBaselineError, match="Surprise SVD, tuned failed: ValueError: too many cooks"
+    ):
         method.predict(splits()[0], ONE)
 
 
@@ -398,30 +404,30 @@ def test_a_package_is_ended_with_the_comparison(python_with, tmp_path):
     mark = tmp_path / "pid"
     body = f"import os; open({str(mark)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
     with pytest.raises(Cancelled):
-        PeerMethod("surprise-svd", python_with(body)).predict(
-            splits()[0], Team(1, lambda: mark.exists() and mark.read_text() != "")
+        ExternalBaseline("surprise-svd", python_with(body)).predict(
+            splits()[0], ThreadPool(1, lambda: mark.exists() and mark.read_text() != "")
         )
     with pytest.raises(ProcessLookupError):
         os.kill(int(mark.read_text()), 0)
 
 
 def test_interpreters_that_are_none_are_told(tmp_path):
-    with pytest.raises(PeerError, match="does not run"):
-        installed_peers([str(tmp_path / "nothing")])
-    with pytest.raises(PeerError, match="does not run"):
-        PeerMethod("myfm-mf", str(tmp_path / "nothing")).predict(splits()[0], ONE)
-    assert installed_peers([]) == {}
+    with pytest.raises(ExternalBaselineError, match="does not run"):
+        installed_baselines([str(tmp_path / "nothing")])
+    with pytest.raises(ExternalBaselineError, match="does not run"):
+        ExternalBaseline("myfm-mf", str(tmp_path / "nothing")).predict(splits()[0], ONE)
+    assert installed_baselines([]) == {}
 
 
-PEERS = installed_peers() if os.environ.get("GMC_PEER_PYTHON") else {}
+INSTALLED = installed_baselines() if os.environ.get("GMC_PEER_PYTHON") else {}
 
 
-@pytest.mark.parametrize("name", PEER_LABELS)
+@pytest.mark.parametrize("name", EXTERNAL_LABELS)
 def test_installed_packages_predict(name):
-    if name not in PEERS:
+    if name not in INSTALLED:
         pytest.skip("no Python with this package is named in GMC_PEER_PYTHON")
     split = weak_split(table(60, 30, 0.5), 0)
-    predicted = PeerMethod(name, PEERS[name]).predict(split, ONE)
+    predicted = ExternalBaseline(name, INSTALLED[name]).predict(split, ONE)
     worst = score(np.full(split.n_test, 3.0), split.test_values, STARS)
     assert score(predicted, split.test_values, STARS).nmae < worst.nmae
 
@@ -461,7 +467,7 @@ def test_settings_that_are_none_are_refused(name, complaint):
         method_named(name, RatingScale(1, 5))
 
 
-def test_the_recipe_is_tuned_on_what_training_holds_out():
+def test_map_em_is_tuned_on_what_training_holds_out():
     split = weak_split(table(60, 25, 0.4), 0)
     inner, _ = hold_out(split.train, 0, most=1)
     assert inner.n_test == (split.train.user_counts >= 2).sum()
@@ -514,7 +520,7 @@ def test_on_movielens_both_are_as_good_as_in_the_literature():
     split = make_split(config := ExperimentConfig(data=str(ML1M)), prepare(config), 0)
     rmse = {
         method.name: score(method.predict(split, TWO), split.test_values, STARS).rmse
-        for method in (BASELINES["bias"], ItemProximity(), MatrixFactorisation())
+        for method in (BASELINES["bias"], ItemKnn(), MatrixFactorisation())
     }
     assert 0.04 < rmse["bias"] - rmse["knn"] < 0.07
     assert 0.05 < rmse["bias"] - rmse["mf"] < 0.08

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
+import signal
 import threading
-import time
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,26 +12,24 @@ import pytest
 from making import STARS, random_table, ratings_of
 from scipy import stats
 
-from gmc_core.base.errors import ConfigError, DataError, GmcError, NumericalError
-from gmc_core.cli import build_parser, main
-from gmc_core.cli.arguments import config_from_arguments
-from gmc_core.cli.compare import HEADER, markdown, seeds, text_table
-from gmc_core.comparison.comparators import BASELINES, ItemProximity
-from gmc_core.comparison.compare import Comparison, compare, rmse_difference
-from gmc_core.comparison.comparison_files import ResultFiles, method_key, truth_of
-from gmc_core.fitting.experiment import ExperimentConfig
-from gmc_core.gaussian.linalg.threads import Cancelled, Team
-from gmc_core.gaussian.settings import FitSettings
-from gmc_core.protocol.filters import Filter
+from gmc_core.base.errors import ConfigError, DataError, NumericalError
+from gmc_core.cli import main
+from gmc_core.cli.compare import seeds
+from gmc_core.cli.comparison_tables import HEADER, markdown, text_table
+from gmc_core.comparison.comparators import BASELINES
+from gmc_core.comparison.compare import compare, rmse_difference
+from gmc_core.comparison.comparison_files import ResultFiles, held_out_of, is_result, method_key
+from gmc_core.comparison.plan import ComparisonPlan
+from gmc_core.gaussian.linalg.threads import Cancelled, ThreadPool
 from gmc_core.protocol.metrics import score
 from gmc_core.protocol.splits import no_split, weak_split
-from gmc_core.runs.store import StoreError, comparisons
-from gmc_core.runs.store.comparisons import ComparisonFolder, Plan, Status, command_for, folder_for
+from gmc_core.runs.comparisons import all_comparisons, comparison_of
+from gmc_core.runs.store import Store
 
 
 @dataclass
 class Noisy:
-    """The truth with noise of its own: no method, but errors of a known size."""
+    """The held-out ratings with noise of their own: no method, but errors of a known size."""
 
     name: str
     spread: float
@@ -76,7 +71,7 @@ def test_scores_and_intervals_are_those_of_the_textbook():
     own = splits()
     result = compare([bad, good], own, reference="worse")
     row = result.rows()[1]
-    outcomes = {m: [result.outcomes[m, truth_of(s).key].predictions for s in own]
+    outcomes = {m: [result.outcomes[m, held_out_of(s).key].predictions for s in own]
                 for m in ("good", "worse")}  # fmt: skip
     y = np.concatenate([s.test_values for s in own])
     x = {m: np.concatenate(parts) for m, parts in outcomes.items()}
@@ -115,8 +110,8 @@ def test_the_interval_of_an_rmse_difference_is_that_of_repetition():
     many = [rmse_difference(*sample()) for _ in range(2000)]
     spread = np.std([difference.mean for difference in many])
     assert found.se == pytest.approx(spread, rel=0.15)
-    truth = np.sqrt(1.09) - np.sqrt(1.21 + 0.16)
-    covered = np.mean([d.low <= truth <= d.high for d in many])
+    expected = np.sqrt(1.09) - np.sqrt(1.21 + 0.16)
+    covered = np.mean([d.low <= expected <= d.high for d in many])
     assert 0.93 < covered < 0.97
 
 
@@ -185,7 +180,7 @@ def test_other_settings_and_other_splits_are_computed_anew(tmp_path):
 @pytest.mark.parametrize("damage", [b"", b"PK no zip", None])
 def test_damaged_results_are_computed_anew(tmp_path, damage):
     compare([Noisy("good", 0.4)], splits(1), folder=tmp_path)
-    (file,) = (tmp_path / "results").iterdir()
+    (file,) = tmp_path.glob("result--*")
     if damage is None:
         np.savez(file, predictions=np.zeros(3), seconds=1, cpu_seconds=1, peak_bytes=1)
     else:
@@ -203,7 +198,7 @@ def test_an_interrupted_comparison_goes_on(tmp_path):
             methods,
             splits(),
             folder=tmp_path,
-            team=Team(1, lambda: len(seen) == 5),
+            team=ThreadPool(1, lambda: len(seen) == 5),
             on_end=lambda step, _: seen.append(step.index),
         )
     assert [len(method.calls) for method in methods] == [3, 2]
@@ -244,12 +239,12 @@ def test_seeds_are_lists_and_ranges():
 
 
 def test_the_command_prints_keeps_and_goes_on(tmp_path, capsys):
-    folder, table = tmp_path / "folder", tmp_path / "table.md"
-    command = [*SMALL, "--seeds", "0..1", "--folder", str(folder), "--methods"]
+    table = tmp_path / "table.md"
+    command = [*SMALL, "--seeds", "0..1", "--methods"]
     assert main([*command, "bias,knn", "--markdown", str(table)]) == 0
     out, err = capsys.readouterr()
-    assert "Item proximity" in out
-    assert "[4/4] seed 1, Item proximity: NMAE 0." in err
+    assert "Item-based kNN" in out
+    assert "[4/4] seed 1, Item-based kNN: NMAE 0." in err
     assert table.read_text().startswith("| method | splits | NMAE |")
     assert main([*command, "bias,knn,item", "--reference", "knn", "--json", "-"]) == 0
     out, err = capsys.readouterr()
@@ -260,10 +255,108 @@ def test_the_command_prints_keeps_and_goes_on(tmp_path, capsys):
     assert found["methods"][1]["nmae_difference"] is None
     low, high = (found["methods"][2]["nmae_difference"]["ratings"][end] for end in ("low", "high"))
     assert low < high
-    kept = ComparisonFolder(folder)
-    assert kept.status().state == "finished"
-    assert [row.as_dict() for row in kept.comparison().rows()] == found["methods"]
+    with Store() as store:
+        newest, first = all_comparisons(store)
+        assert [run.state for run in (newest, first)] == ["finished", "finished"]
+        assert f"as run {newest.id}" in err
+        rows = comparison_of(store, newest).rows()
+        assert [row.as_dict() for row in rows] == found["methods"]
+        assert newest.summary["table"] == found
+        assert not store.rows("SELECT 1 FROM workers")
+    # In another order it is the same one, and is shown as it is asked for now.
+    capsys.readouterr()
+    assert main([*command, "item,bias,knn", "--json", "-"]) == 0
+    out, err = capsys.readouterr()
+    again = json.loads(out)
+    assert f"computed before, as run {newest.id}" in err
+    assert [method["name"] for method in again["methods"]] == ["item", "bias", "knn"]
+    assert again["reference"] == "item"
+    assert main([*command, "bias,knn", "--again", "--json", "-"]) == 0
+    assert "kept from before" not in capsys.readouterr().err
+    with Store() as store:
+        assert len(all_comparisons(store)) == 3
+
+
+def test_a_folder_keeps_predictions_apart_from_the_runs(tmp_path, capsys):
+    folder = tmp_path / "folder"
+    command = [*SMALL, "--seeds", "0..1", "--folder", str(folder), "--methods"]
+    assert main([*command, "bias,item", "--json", "-"]) == 0
+    found = json.loads(capsys.readouterr().out)
     assert json.loads((folder / "summary.json").read_text()) == found
+    # The folders of a version of before are read as well.
+    for path in [path for path in folder.iterdir() if is_result(path.name)]:
+        kind, _, name = path.name.partition("--")
+        (folder / f"{kind}s").mkdir(exist_ok=True)
+        path.rename(folder / f"{kind}s" / name)
+    assert main([*command, "bias,item,user", "--json", "-"]) == 0
+    out, err = capsys.readouterr()
+    assert err.count("kept from before") == 4
+    assert json.loads(out)["methods"][:2] == found["methods"]
+    assert main([*command, "bias,item", "--again", "--json", "-"]) == 0
+    assert "kept from before" not in capsys.readouterr().err
+    with Store() as store:
+        assert all_comparisons(store) == []
+
+
+def test_ctrl_c_cancels_and_the_same_command_goes_on(capsys, monkeypatch):
+    command = [*SMALL, "--seeds", "0..1", "--methods", "bias,item"]
+    predict = type(BASELINES["item"]).predict
+
+    def interrupted(self, split, team):
+        if self.name == "item" and split.seed == 1:
+            signal.raise_signal(signal.SIGINT)
+        return predict(self, split, team)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(BASELINES["item"]), "predict", interrupted)
+        assert main(command) == 130
+    with Store() as store:
+        (run,) = all_comparisons(store)
+        assert (run.state, run.iteration) == ("cancelled", 3)
+    assert "runs resume" in capsys.readouterr().err
+    assert main(command) == 0
+    assert capsys.readouterr().err.count("kept from before") == 3
+    with Store() as store:
+        (run,) = all_comparisons(store)
+        assert (run.state, run.iteration) == ("finished", 4)
+
+
+def test_a_request_to_stop_reaches_the_command(monkeypatch):
+    """As the page's button makes it, while a fit is under way."""
+    predict = type(BASELINES["item"]).predict
+
+    def waiting(self, split, team):
+        with Store() as store:
+            store.cancel(all_comparisons(store)[0].id)
+        while True:
+            team.check()
+            threading.Event().wait(0.01)
+
+    monkeypatch.setattr(type(BASELINES["item"]), "predict", waiting)
+    assert main([*SMALL, "--methods", "item"]) == 130
+    monkeypatch.setattr(type(BASELINES["item"]), "predict", predict)
+    with Store() as store:
+        assert [run.state for run in all_comparisons(store)] == ["cancelled"]
+
+
+def test_what_another_process_computes_is_refused(capsys, monkeypatch):
+    second = []
+
+    def beside(self, split, team):
+        second.append(main([*SMALL, "--methods", "item"]))
+        return np.full(split.n_test, 3.0)
+
+    monkeypatch.setattr(type(BASELINES["item"]), "predict", beside)
+    assert main([*SMALL, "--methods", "item"]) == 0
+    assert second == [2]
+    assert "is being computed already" in capsys.readouterr().err
+
+
+def test_without_data_there_is_no_run(tmp_path, capsys):
+    assert main(["compare", "--data", str(tmp_path / "no.csv")]) == 2
+    assert "no.csv" in capsys.readouterr().err
+    with Store() as store:
+        assert all_comparisons(store) == []
 
 
 def test_the_same_figures_as_a_fit(tmp_path, capsys):
@@ -308,174 +401,49 @@ def test_tables_have_a_cell_for_every_column():
     assert "br|oken" in text_table(result)
 
 
-# In the background --------------------------------------------------------------------------
+# Plans --------------------------------------------------------------------------------------
 
 
-def plan_of(folder, methods=("bias", "item"), numbers=(0,), config=None) -> Plan:
-    config = config or ExperimentConfig(filter=Filter(max_items=40))
-    known = {**BASELINES, "knn": ItemProximity()}
-    made = [known[name] for name in methods]
-    return Plan(
-        "A title",
-        command_for(config, folder, numbers, methods, methods[0]),
-        config.protocol,
-        tuple(numbers),
-        tuple((m.name, m.label, method_key(m)) for m in made),
-        methods[0],
-    )
+def test_a_plan_is_read_back_and_ignores_order_in_what_it_stands_for():
+    plan = ComparisonPlan.of([BASELINES["bias"], BASELINES["item"]], (3, 1), "item")
+    assert ComparisonPlan.from_dict(json.loads(json.dumps(plan.as_dict()))) == plan
+    other = ComparisonPlan.of([BASELINES["item"], BASELINES["bias"]], (1, 3))
+    assert other.identity(STARS) == plan.identity(STARS)
+    assert replace(plan, seeds=(1,)).identity(STARS) != plan.identity(STARS)
+    assert plan.total == 4
 
 
-def test_the_command_of_a_comparison_means_the_same(tmp_path):
-    config = ExperimentConfig(
-        data="ratings.csv",
-        reading={"separator": ";", "header": False, "user": 1, "item": 0, "rating": 2},
-        protocol="strong",
-        filter=Filter(5, 1, 40),
-        weak_users=200,
-        strong_users=50,
-    )
-    command = command_for(config, ComparisonFolder(tmp_path), (0, 2), ["bias", "knn"], "knn", ["p"])
-    arguments = build_parser().parse_args(list(command))
-    assert config_from_arguments(arguments) == config
-    assert arguments.seeds == (0, 2)
-    assert arguments.methods == ("bias", "knn")
-    assert arguments.reference == "knn"
-    assert arguments.peer_python == ["p"]
-    assert arguments.folder == str(tmp_path)
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"methods": [], "labels": []}, "at least one method"),
+        ({"labels": ["one"]}, "a label for each"),
+        ({"seeds": []}, "at least one seed"),
+        ({"seeds": [1, 1]}, "seed is given twice"),
+        ({"seeds": [-1]}, "at least 0"),
+        ({"seeds": list(range(1001))}, "at most 1,000"),
+        ({"seeds": [1.5]}, "no whole number"),
+        ({"reference": "user"}, "not among the methods"),
+        ({"scale": [5, 1, None]}, "scale"),
+        ({"scale": "x"}, "values to unpack"),
+    ],
+)
+def test_plans_without_meaning_are_refused(changes, complaint):
+    good = ComparisonPlan.of([BASELINES["bias"], BASELINES["item"]], (0, 1)).as_dict()
+    with pytest.raises((ConfigError, TypeError, ValueError), match=complaint):
+        ComparisonPlan.from_dict({**good, **changes})
 
 
-def test_the_command_of_a_comparison_finds_its_files_from_another_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for name in ("a.csv", "b.csv"):
-        (tmp_path / name).write_text("1,1,3\n")
-    (tmp_path / "sample").mkdir()  # no reason to take it for the embedded one
-    pair = ExperimentConfig(data="", protocol="pair", train_file="a.csv", test_file="b.csv")
-    command = command_for(pair, ComparisonFolder(tmp_path), (0,), ["bias"], "bias", ["p/python"])
-    assert f"--train={tmp_path / 'a.csv'}" in command
-    assert f"--test={tmp_path / 'b.csv'}" in command
-    assert f"--peer-python={tmp_path / 'p/python'}" in command
-    named = command_for(ExperimentConfig(), ComparisonFolder(tmp_path), (0,), ["bias"], "bias")
-    assert "--data=sample" in named
-
-
-def test_a_comparison_is_found_by_its_data_and_protocol():
-    config = ExperimentConfig(filter=Filter(max_items=40))
-    same = replace(config, seed=5, repetitions=3, fit=FitSettings(epsilon=1.0))
-    assert folder_for(config) == folder_for(same)
-    assert folder_for(config) != folder_for(replace(config, protocol="strong"))
-    assert folder_for(config) != folder_for(replace(config, filter=Filter()))
-
-
-def wait_for(folder, *states) -> Status:
-    until = time.monotonic() + 120
-    while (status := folder.status()).state not in states:
-        assert time.monotonic() < until, (status, folder.log.read_text())
-        time.sleep(0.05)
-    return status
-
-
-def test_a_detached_comparison_finishes():
-    folder = folder_for(ExperimentConfig(filter=Filter(max_items=40)))
-    assert folder.status().state == "interrupted"
-    comparisons.start(folder, plan_of(folder))
-    assert folder.status().active
-    with pytest.raises(ConfigError, match="already"):
-        comparisons.start(folder, plan_of(folder))
-    with pytest.raises(ConfigError, match="Cancel it first"):
-        folder.delete()
-    status = wait_for(folder, "finished", "failed", "interrupted")
-    assert status.state == "finished", folder.log.read_text()
-    assert (status.done, status.total) == (2, 2)
-    assert folder.plan().title == "A title"
-    assert [row.splits for row in folder.comparison().rows()] == [1, 1]
-    assert [found.id for found in comparisons.comparisons()] == [folder.id]
-    assert comparisons.comparison_named(folder.id) == folder
-    folder.delete()
-    assert comparisons.comparisons() == []
-    with pytest.raises(StoreError, match="no comparison"):
-        comparisons.comparison_named(folder.id)
-
-
-def test_a_request_to_stop_reaches_the_command(tmp_path, capsys):
-    folder = ComparisonFolder(tmp_path)
-    # As if somebody had asked while the process was starting.
-    folder.cancel()
-    os.utime(tmp_path / "cancel", (time.time() + 60,) * 2)
-    assert main([*SMALL, "--methods", "bias", "--folder", str(tmp_path)]) == 130
-    assert folder.status().state == "cancelled"
-    os.utime(tmp_path / "cancel", (1, 1))
-    assert main([*SMALL, "--methods", "bias", "--folder", str(tmp_path)]) == 0
-    assert folder.status().state == "finished"
-
-
-def test_threads_may_ask_at_once(tmp_path):
-    def ask(folder, barrier, told):
-        barrier.wait()
-        told.append(folder.cancelled())
-
-    for wanted in (False, True):
-        for _ in range(100):
-            folder, barrier, told = ComparisonFolder(tmp_path), threading.Barrier(4), []
-            asking = [threading.Thread(target=ask, args=(folder, barrier, told)) for _ in range(4)]
-            for thread in asking:
-                thread.start()
-            for thread in asking:
-                thread.join()
-            assert told == [wanted] * 4
-        folder.cancel()
-
-
-def test_a_process_that_died_is_noticed(tmp_path):
-    folder = ComparisonFolder(tmp_path)
-    dead = subprocess.Popen([sys.executable, "-c", ""])
-    folder.keep_status(Status("running", 3, 8), dead.pid)
-    dead.wait()
-    status = folder.status()
-    assert status.state == "interrupted"
-    assert (status.done, status.total) == (3, 8)
-    alive = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    try:
-        folder.keep_status(Status("running", 3, 8), alive.pid)
-        assert folder.status().active
-    finally:
-        alive.communicate()
-
-
-def test_a_comparison_that_is_being_computed_is_not_started_again(tmp_path):
-    folder = ComparisonFolder(tmp_path / "folder")
-    with folder.claimed(), pytest.raises(ConfigError, match="being computed"):
-        comparisons.start(folder, plan_of(folder))
-    assert folder.plan() is None
-
-
-def test_a_failure_says_why(tmp_path, capsys):
-    command = ["compare", "--data", str(tmp_path / "no.csv"), "--folder", str(tmp_path / "f")]
-    assert main(command) == 2
-    status = ComparisonFolder(tmp_path / "f").status()
-    assert status.state == "failed"
-    assert "no.csv" in status.message
-
-
-@pytest.mark.parametrize("text", ["", "[]", '{"title": 3}', "{", '{"scale": null}'])
-def test_descriptions_that_cannot_be_read_are_no_comparisons(tmp_path, text):
-    folder = ComparisonFolder(tmp_path)
-    (tmp_path / "comparison.json").write_text(text)
-    (tmp_path / "status.json").write_text(text)
-    assert folder.plan() is None
-    assert folder.comparison() is None
-    assert folder.status().state == "interrupted"
-
-
-def test_failures_are_read_back(tmp_path):
-    folder = ComparisonFolder(tmp_path)
+def test_results_are_found_in_other_folders_and_get_a_second_name(tmp_path):
     split = splits(1)[0]
-    truth = truth_of(split)
-    ResultFiles(tmp_path).keep_truth(truth)
-    plan = replace(plan_of(folder), scale=(1.0, 5.0, 1.0), splits=(truth.key,))
-    folder.keep_plan(plan)
-    assert folder.plan() == plan
-    folder.keep_status(Status("finished", 2, 2, failures=(("item", truth.key, "It broke."),)))
-    result = folder.comparison()
-    assert isinstance(result, Comparison)
-    assert [row.failure for row in result.rows()] == ["", "It broke."]
-    assert issubclass(NumericalError, GmcError)
+    compare([Noisy("good", 0.4)], [split], folder=tmp_path / "a")
+    again = Noisy("good", 0.4)
+    files = ResultFiles(tmp_path / "b", [tmp_path / "none", tmp_path / "a"])
+    compare([again], [split], folder=files)
+    assert again.calls == []
+    names = {path.name for path in (tmp_path / "b").iterdir()}
+    assert names == {path.name for path in (tmp_path / "a").iterdir()}
+    for path in (tmp_path / "a").iterdir():
+        path.unlink()
+    compare([again], [split], folder=tmp_path / "b")
+    assert again.calls == []

@@ -1,4 +1,4 @@
-"""Figures of a fit: the right data, steady axes, legible labels, text twins."""
+"""Figures of a fit: the right data, steady axes, legible labels, text alternatives."""
 
 import pytest
 from made_records import record

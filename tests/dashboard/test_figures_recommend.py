@@ -141,7 +141,7 @@ def test_novel_people_of_a_strong_split():
     split = split_of(STRONG)
     people = one_user.People.unseen(model, split)
     assert people.novel
-    assert len(people.ratings.users) == split.shown.n_users
+    assert len(people.ratings.users) == split.query.n_users
     assert len(one_user.People.trained(model, held_out_of(split)).test_values) == 0
     assert one_user.People.unseen(model, None) is None
     assert one_user.People.unseen(model, split_of(replace(STRONG, seed=5))) is None

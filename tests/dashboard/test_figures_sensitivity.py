@@ -1,4 +1,4 @@
-"""Figures of a sweep and of several runs: right data, marks, steady axes, text twins."""
+"""Figures of a sweep and of several runs: right data, marks, steady axes, text alternatives."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gmc_core.runs.valley import valley
+from gmc_core.runs.sensitivity import sensitivity_curve
 from gmc_dashboard.runs.figures import comparison_figure, describe_comparison, differences
 from gmc_dashboard.sensitivity.figures import (
     describe_epsilon,
@@ -49,7 +49,7 @@ def curves():
 
 
 def test_epsilon_has_a_line_and_a_band_per_number_of_iterations():
-    figure = epsilon_figure(table(), GRID, valley(table()))
+    figure = epsilon_figure(table(), GRID, sensitivity_curve(table()))
     lines = [trace for trace in figure.data if not trace.fill]
     bands = [trace for trace in figure.data if trace.fill]
     assert [line.name for line in lines] == ["L = 5", "L = 10"]
@@ -60,7 +60,7 @@ def test_epsilon_has_a_line_and_a_band_per_number_of_iterations():
 
 
 def test_epsilon_marks_the_paper_and_the_interval():
-    found = valley(table(seeds=(0,)))
+    found = sensitivity_curve(table(seeds=(0,)))
     figure = epsilon_figure(table(seeds=(0,)), GRID, found)
     line, area = figure.layout.shapes
     assert figure.layout.annotations[0].x == pytest.approx(math.log10(0.3))
@@ -84,7 +84,7 @@ def test_an_unfinished_sweep_keeps_the_axes(dark):
 def test_heat_map_has_gaps_for_what_is_missing_and_frames_the_best():
     part = table()
     part.loc[part.epsilon == 3.0, "nmae"] = np.nan
-    figure = heat_figure(part, GRID, STEPS, valley(part))
+    figure = heat_figure(part, GRID, STEPS, sensitivity_curve(part))
     assert np.isnan(figure.data[0].z[:, 4]).all()
     assert figure.data[0].z[1, 2] == pytest.approx(0.401)
     frame = figure.layout.shapes[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 
 import pandas as pd
@@ -13,9 +12,10 @@ from stored_runs import charts, opened, texts, use_folders
 from gmc_core.fitting.experiment import ExperimentConfig, prepare
 from gmc_core.paper.claims import CLAIMS, Measured, Subject, check, judge
 from gmc_core.protocol.filters import Filter
-from gmc_core.runs.store import Store, comparisons
+from gmc_core.runs.comparisons import all_comparisons
+from gmc_core.runs.store import Store
 from gmc_core.runs.store import queue as worker_side
-from gmc_core.runs.store.comparisons import Plan, Status
+from gmc_core.runs.store.cells import Cell
 from gmc_dashboard.claims.figures import describe_intervals, intervals_figure, overview
 from gmc_dashboard.claims.view import progress_text
 
@@ -26,19 +26,6 @@ BASE = ExperimentConfig(filter=Filter(max_items=60))
 @pytest.fixture(autouse=True)
 def asked(tmp_path, monkeypatch):
     return use_folders(tmp_path, monkeypatch)
-
-
-@pytest.fixture(autouse=True)
-def started(asked, monkeypatch):
-    """The commands of comparisons that would have been started."""
-    commands: list[tuple[str, ...]] = []
-
-    def spawn(folder, command):
-        commands.append(tuple(command))
-        return os.getpid()
-
-    monkeypatch.setattr(comparisons, "_spawn", spawn)
-    return commands
 
 
 @pytest.fixture
@@ -63,12 +50,18 @@ def end(store, count, state="finished", message="", kind=None):
     worker_side.retire(store, name)
 
 
-def keep_comparison(about, state="finished"):
-    folder = check.comparison_of(about)
-    rows = tuple((name, name, name) for name in ("paper", "mf", "knn", "bias"))
-    seeds = tuple(range(about.splits))
-    folder.keep_plan(Plan("x", ("compare",), "weak", seeds, rows, "paper"))
-    folder.keep_status(Status(state, 3, 8, "Item proximity, seed 1", message="Disk full."))
+def keep_comparison(store, about, state="finished"):
+    """The claims' comparison in ``state``, without files."""
+    run = check.submit_comparison(store, about)
+    worker_side.register(store, "c", beside=True)
+    claim = worker_side.take(store, "c", run.id)
+    for method in run.comparison.methods[:2]:
+        claim.put_cell(Cell(0, method, "done"))
+    if state == "running":
+        claim.put_cell(Cell(1, "knn", "running"))
+        return
+    claim.end(state, "Disk full.", {"failed": 0} if state == "finished" else None)
+    worker_side.retire(store, "c")
 
 
 def pretend(monkeypatch, found):
@@ -87,31 +80,31 @@ def test_before_the_start_every_claim_is_there_and_one_click_submits_all(store, 
     assert f"{len(about.experiments())} experiments" in texts(at)
     button.click().run()
     assert not at.exception and not at.error
-    assert len(store.runs()) == len(about.experiments())
+    assert len(store.runs()) == len(about.experiments()) + 1
+    newest = store.runs()[0]  # so the worker takes it last
+    assert newest.comparison.methods == ("paper", "mf", "knn", "bias")
     assert asked  # a worker was asked for
     assert at.button(key="cancel_claims")
     assert "0 of 15 experiments are done" in at.get("progress")[0].proto.text
 
 
-def test_the_comparison_follows_the_runs_and_not_before(store, started, about):
+def test_the_comparison_follows_the_runs(store, about):
     at = opened("claims", **FEW)
     at.button(key="check_claims").click().run()
-    assert started == []
     end(store, len(about.experiments()))
     at.run()
-    assert len(started) == 1
-    assert "--methods=paper,mf,knn,bias" in started[0]
     assert at.button(key="cancel_claims")
-    keep_comparison(about, "failed")
+    assert "The comparison: 0 of" in at.get("progress")[0].proto.text
+    keep_comparison(store, about, "failed")
     at.run()
-    assert len(started) == 1  # once for a click
-    assert "Disk full" in texts(at)
+    assert "The comparison failed: Disk full" in texts(at)
     assert "Missing: a comparison with other methods." in texts(at)
     at.button(key="check_claims").click().run()
-    assert len(started) == 2
+    (run,) = all_comparisons(store)
+    assert run.state == "queued"
 
 
-def test_cancel_and_go_on(store, started, about):
+def test_cancel_and_go_on(store, about):
     check.submit(store, about)
     at = opened("claims", **FEW)
     at.button(key="cancel_claims").click().run()
@@ -121,7 +114,6 @@ def test_cancel_and_go_on(store, started, about):
     assert "15 experiments" in texts(at)
     button.click().run()
     assert {run.state for run in store.runs()} == {"queued"}
-    assert started == []
 
 
 def test_a_run_that_failed_tells_why_and_numerics_without_epsilon_do_not(store, about):
@@ -138,7 +130,7 @@ def test_a_run_that_failed_tells_why_and_numerics_without_epsilon_do_not(store, 
 def test_verdicts_figures_and_links_when_all_is_done(store, monkeypatch, about):
     check.submit(store, about)
     end(store, len(about.experiments()))
-    keep_comparison(about)
+    keep_comparison(store, about)
     found = results(
         {"longer": measured("longer", 0.05, iterations=20)},
         comparison=comparison({"paper": 0.0, "knn": 0.1}),
@@ -214,11 +206,16 @@ def test_without_results_the_figure_is_empty_and_says_so():
 
 def test_progress_in_words():
     run = type("R", (), {"state": "running", "title": "ε *0.1*", "ended_for_good": False})()
-    text = progress_text(check.Progress({"a": run}, (), ("a",), Status("finished"), False))
+    text = progress_text(check.Progress({"a": run}, (), ("a",), None, False))
     assert text == "0 of 1 experiments are done. Now: ε \\*0.1\\*."
-    under_way = Status("running", 2, 8, "Item proximity")
-    text = progress_text(check.Progress({}, (), (), under_way, False))
-    assert text == "The comparison: 2 of 8 fits are done. Now: Item proximity."
+
+
+def test_progress_of_the_comparison_in_words(store, about):
+    keep_comparison(store, about, "running")
+    at = opened("claims", **FEW)
+    text = at.get("progress")[0].proto.text
+    total = 4 * about.splits
+    assert text == f"The comparison: 2 of {total} fits are done. Now: Item-based kNN, seed 1."
 
 
 def test_a_stopped_run_is_named_in_its_claim(monkeypatch):

@@ -2,107 +2,90 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from making import random_table, ratings_of
-from stored_runs import charts, opened, texts, use_folders
+from stored_runs import (
+    DATA,
+    FEW_RATINGS,
+    METHODS,
+    charts,
+    opened,
+    stored,
+    stored_comparison,
+    texts,
+    use_folders,
+)
 
 from gmc_core.base.errors import NumericalError
-from gmc_core.comparison.comparators import BASELINES, ItemProximity
+from gmc_core.comparison.comparators import BASELINES, ItemKnn
 from gmc_core.comparison.compare import compare
-from gmc_core.comparison.comparison_files import method_key
-from gmc_core.fitting.experiment import ExperimentConfig, describe, prepare
-from gmc_core.protocol.filters import Filter
+from gmc_core.fitting.experiment import ExperimentConfig
 from gmc_core.protocol.splits import weak_split
-from gmc_core.runs.store import comparison_again, comparisons
-from gmc_core.runs.store.comparisons import Plan, Status, folder_for
+from gmc_core.runs.comparisons import all_comparisons, comparison_of
+from gmc_core.runs.store import Run, Store
+from gmc_core.runs.store.submitting import source_of
+from gmc_core.runs.store.transfer import export, import_run
 from gmc_dashboard.compare.figures import cost_figure, describe_differences, differences_figure
 from gmc_dashboard.compare.table import as_frame, verdict
 from gmc_dashboard.shared.units import signed
 
 FEW = {"max_items": "60"}
-RATINGS = ratings_of(*random_table(60, 20, 0.5, 2))
-METHODS = [BASELINES["bias"], ItemProximity(), BASELINES["item"]]
 
 
 @pytest.fixture(autouse=True)
-def started(tmp_path, monkeypatch):
-    """A home of the test's own; returns the commands that would have been started."""
-    use_folders(tmp_path, monkeypatch)
+def asked(tmp_path, monkeypatch):
+    """A home of the test's own; returns the stores that asked for a worker."""
     monkeypatch.delenv("GMC_PEER_PYTHON", raising=False)
-    commands: list[tuple[str, ...]] = []
-
-    def spawn(folder, command):
-        commands.append(tuple(command))
-        return os.getpid()
-
-    monkeypatch.setattr(comparisons, "_spawn", spawn)
-    return commands
+    return use_folders(tmp_path, monkeypatch)
 
 
-def stored(state="finished", *, done=3, methods=METHODS, failures=(), message="", title="A & B*"):
-    """A comparison on three splits in ``state``, of which ``done`` are computed."""
-    folder = folder_for(ExperimentConfig(filter=Filter(max_items=60)))
-    splits = [weak_split(RATINGS, seed) for seed in range(done)]
-    keys = ()
-    if splits:
-        able = [method for method in methods if method.name not in {name for name, _ in failures}]
-        result = compare(able, splits, folder=folder.path)
-        keys = tuple(result.truths)
-    folder.keep_plan(
-        Plan(
-            title,
-            ("compare", "--data=sample"),
-            "weak",
-            (0, 1, 2),
-            tuple((m.name, m.label, method_key(m)) for m in methods),
-            methods[0].name,
-            (1.0, 5.0, 1.0) if splits else None,
-            keys,
-        )
-    )
-    told = tuple((name, keys[0], reason) for name, reason in failures)
-    total = 3 * len(methods)
-    now = "Item proximity, seed 1" if state == "running" else ""
-    folder.keep_status(Status(state, done * len(methods), total, now, 0.0, message, told))
-    return folder
+@pytest.fixture
+def store(asked):
+    with Store() as opened_store:
+        yield opened_store
+
+
+def page(run: Run):
+    return opened("compare", comparison=run.id)
 
 
 # The choice --------------------------------------------------------------------------
 
 
-def test_one_click_starts_the_suggested_methods(started):
-    at = opened("compare", seed="3", **FEW)
+def chosen(methods=("paper", "knn", "bias"), count=2, **query):
+    at = opened("compare", **FEW, **query)
+    at.multiselect(key="compare_methods").set_value(list(methods))
+    return at.slider(key="compare_splits").set_value(count).run()
+
+
+def test_one_click_queues_the_suggested_methods(asked, store):
+    at = chosen(seed="3")
     assert not at.exception
     assert "GMC\\_PEER\\_PYTHON" in texts(at) or "GMC_PEER_PYTHON" in texts(at)
-    at.multiselect(key="compare_methods").set_value(["paper", "knn", "bias"])
-    at.slider(key="compare_splits").set_value(2).run()
     assert "Seeds 3 to 4" in texts(at)
     at.selectbox(key="compare_reference").set_value("bias").run()
     assert at.button(key="start_compare").label == "Start 6 fits"
     at.button(key="start_compare").click().run()
     assert not at.exception
     assert not at.error
-    (command,) = started
-    assert {"--methods=paper,knn,bias", "--reference=bias", "--seeds=3,4", "--max-items=60"} <= set(
-        command
-    )
-    (folder,) = comparisons.comparisons()
-    assert folder.plan().reference == "bias"
-    assert folder.status().state == "starting"
-    assert at.query_params["comparison"] in (folder.id, [folder.id])
+    (run,) = all_comparisons(store)
+    assert (run.state, run.comparison.reference, run.seeds) == ("queued", "bias", (3, 4))
+    assert run.comparison.methods == ("paper", "knn", "bias")
+    assert run.config.filter.max_items == 60
+    assert asked
+    assert at.query_params["comparison"] in (run.id, [run.id])
     assert at.button(key="cancel_compare")
 
 
-def test_a_running_comparison_is_shown_instead_of_a_second_one(started):
-    folder = stored("running", done=1)
-    at = opened("compare", **FEW)
-    at.button(key="start_compare").click().run()
-    assert started == []
-    assert at.query_params["comparison"] in (folder.id, [folder.id])
+def test_one_that_is_on_its_way_is_shown_instead_of_a_second_one(store):
+    for _ in range(2):
+        at = chosen()
+        at.button(key="start_compare").click().run()
+    (run,) = all_comparisons(store)
+    assert at.query_params["comparison"] in (run.id, [run.id])
+    assert "is waiting to be computed" in texts(at) and "nothing new was started" in texts(at)
 
 
 def test_without_methods_or_hold_out_nothing_starts():
@@ -121,49 +104,77 @@ def test_a_wrong_peer_python_is_told_and_the_rest_works(monkeypatch):
     assert at.button(key="start_compare")
 
 
-def test_earlier_comparisons_are_linked():
-    folder = stored()
+def test_earlier_comparisons_are_linked(store):
+    run = stored_comparison(store, label="A & B*")
     at = opened("compare", **FEW)
     links = {link.proto.query_string: link.proto.label for link in at.get("page_link")}
-    label = links[f"comparison={folder.id}"]
-    assert "3 methods, 3 splits (finished)" in label
+    label = links[f"comparison={run.id}"]
+    assert "(finished, 9 of 9 fits)" in label
     assert "A \\& B\\*" in label
+
+
+def test_a_comparison_that_is_there_is_said_to_be_there(store):
+    run = stored_comparison(store)
+    store.remember_data(source_of(ExperimentConfig(filter=run.config.filter)), run.data)
+    at = chosen([method.name for method in METHODS], 3)
+    at.button(key="start_compare").click().run()
+    assert not at.exception
+    assert len(all_comparisons(store)) == 1
+    assert "was computed on" in texts(at) and "nothing new was started" in texts(at)
+    assert any(code.value.startswith("gmc compare --data=sample") for code in at.code)
+    assert any("--ratings-sha256=" in code.value for code in at.code)
+    at.button(key="run_again").click().run()
+    assert not at.exception
+    again, first = all_comparisons(store)
+    assert (again.state, first.id) == ("queued", run.id)
 
 
 # States ------------------------------------------------------------------------------
 
 
-def test_starting():
-    at = opened("compare", comparison=stored("starting", done=0).id)
+def test_waiting_says_behind_what(asked, store):
+    stored(store, "queued", label="A fit")
+    at = page(stored_comparison(store, "queued"))
     assert not at.exception
+    assert "Waiting behind “A fit”" in at.get("progress")[0].proto.text
     assert "The table appears with the first result" in texts(at)
     assert not at.get("plotly_chart")
+    assert asked  # whoever looks sees to it that there is a worker
 
 
-def test_running_fills_in_and_can_be_cancelled():
-    folder = stored("running", done=1)
-    at = opened("compare", comparison=folder.id)
+def test_reading_the_data(store):
+    at = page(stored_comparison(store, "running", done=0))
+    assert "Reading the data" in at.get("progress")[0].proto.text
+
+
+def test_running_fills_in_and_can_be_cancelled(store):
+    run = stored_comparison(store, "running", done=1)
+    at = page(run)
     assert not at.exception
     assert not at.error
+    text = at.get("progress")[0].proto.text
+    assert text.startswith("3 of 9 fits are done. Now: User and item bias, seed 1")
+    assert "left." in text
     assert "Lowest so far" in texts(at)
     assert len(charts(at)) == 2
     assert len(at.dataframe[0].value) == 3
     at.button(key="cancel_compare").click().run()
     assert not at.exception
-    assert folder.cancelled()
+    assert store.run(run.id).cancelling
+    assert at.button(key="cancel_compare").disabled
 
 
-def test_finished_shows_differences_and_cost():
-    folder = stored()
-    at = opened("compare", comparison=folder.id)
+def test_finished_shows_differences_and_cost(store):
+    run = stored_comparison(store)
+    at = page(run)
     assert not at.exception
     assert not at.error
     assert not at.warning
-    rows = folder.comparison().rows()
+    rows = comparison_of(store, run).rows()
     assert charts(at)[0] == describe_differences(rows, "User and item bias")
-    assert "Item proximity" in charts(at)[1]
+    assert "Item-based kNN" in charts(at)[1]
     assert "over splits" in charts(at)[0]
-    assert any("compare --data=sample" in code.value for code in at.code)
+    assert any("gmc compare --data=sample" in code.value for code in at.code)
     table = at.dataframe[0].value
     assert list(table["splits"]) == [3, 3, 3]
     assert table["nmae"].iloc[1] == pytest.approx(rows[1].scores.nmae)
@@ -175,21 +186,21 @@ def test_finished_shows_differences_and_cost():
     assert not [button for button in at.button if button.key == "resume_compare"]
 
 
-def test_with_the_reference_alone_there_is_no_difference_to_draw():
-    at = opened("compare", comparison=stored("running", done=1, methods=METHODS[:1]).id)
+def test_with_the_reference_alone_there_is_no_difference_to_draw(store):
+    at = page(stored_comparison(store, "running", done=1, methods=METHODS[:1]))
     assert not at.exception
     (only,) = charts(at)
     assert only.startswith("NMAE against time")
     assert "needs two methods" in texts(at)
 
 
-def test_reference_metric_and_time_can_be_changed():
-    at = opened("compare", comparison=stored().id)
+def test_reference_metric_and_time_can_be_changed(store):
+    at = page(stored_comparison(store))
     at.selectbox[0].set_value("knn").run()
-    assert "NMAE minus that of Item proximity" in charts(at)[0]
+    assert "NMAE minus that of Item-based kNN" in charts(at)[0]
     at.segmented_control(key="compare_metric").set_value("rmse").run()
     at.segmented_control(key="compare_time").set_value("CPU").run()
-    assert "RMSE minus that of Item proximity" in charts(at)[0]
+    assert "RMSE minus that of Item-based kNN" in charts(at)[0]
     assert "RMSE against processor time" in charts(at)[1]
     table = at.dataframe[0].value
     assert {"rmse", "rmse_difference", "over_splits"} <= set(table)
@@ -198,56 +209,85 @@ def test_reference_metric_and_time_can_be_changed():
 
 
 @pytest.mark.parametrize("state", ["cancelled", "failed", "interrupted"])
-def test_ended_early_says_why_and_resumes(state, started):
-    folder = stored(state, done=1, message="The disk_is full. Make room.")
-    at = opened("compare", comparison=folder.id)
+def test_ended_early_says_why_and_resumes(state, store, asked):
+    run = stored_comparison(store, state, done=1, message="The disk_is full. Make room.")
+    at = page(run)
     said = (at.error if state == "failed" else at.warning)[0].value
     assert "3 of 9 fits are done" in said
     assert "disk\\_is full" in said
     at.button(key="resume_compare").click().run()
-    assert started == [("compare", "--data=sample")]
-    assert folder.status().state == "starting"
+    assert store.run(run.id).state == "queued"
+    assert asked
 
 
-def test_a_method_that_failed_is_named():
-    folder = stored(failures=[("item", "It <b>broke</b>. Mend it.")])
-    at = opened("compare", comparison=folder.id)
+def test_a_method_that_failed_is_named(store):
+    at = page(stored_comparison(store, failures=(("item", "It <b>broke</b>. Mend it."),)))
     assert not at.exception
     assert "Item mean: It \\<b\\>broke" in at.warning[0].value
     assert at.button(key="resume_compare")
     assert len(at.dataframe[0].value) == 3
 
 
-def test_delete_leads_back():
-    folder = stored()
-    at = opened("compare", comparison=folder.id, **FEW)
+def test_delete_leads_back(store):
+    run = stored_comparison(store)
+    at = opened("compare", comparison=run.id, **FEW)
     at.button(key="delete_compare").click().run()
-    assert not folder.path.exists()
+    assert all_comparisons(store) == [] and not store.folder(run.id).exists()
     assert at.button(key="start_compare")
+
+
+def test_imported_without_its_files(store, tmp_path):
+    path = export(store, stored_comparison(store).id, tmp_path / "c.json")
+    with Store(tmp_path / "other") as other:
+        path = export(other, import_run(other, path).id, tmp_path / "d.json")
+    at = page(import_run(store, path))
+    assert not at.exception
+    assert "are not in the store" in at.info[0].value
+    assert "not known to be this store's own" in texts(at)
 
 
 @pytest.mark.parametrize("identity", ["nonesuch", "../../etc", "a" * 99])
-def test_wrong_links(identity):
-    folder = stored()
+def test_wrong_links(identity, store):
+    stored_comparison(store, label="Mine")
     at = opened("compare", comparison=identity)
     assert "no comparison" in at.error[0].value
-    assert any(folder.plan().title.split()[0] in link.label for link in at.get("page_link"))
+    assert any("Mine" in link.label for link in at.get("page_link"))
     at.button(key="new_compare").click().run()
     assert at.button(key="start_compare")
+
+
+@pytest.mark.parametrize(("other", "parameter"), [("fit", "run"), ("sensitivity", "sweep")])
+def test_links_of_other_pages_lead_here(store, other, parameter):
+    run = stored_comparison(store)
+    at = opened(other, **{parameter: run.id})
+    assert not at.exception
+    (link,) = [one for one in at.get("page_link") if one.proto.query_string]
+    assert "comparison has a page" in texts(at).replace("comparison, which", "comparison")
+    assert link.proto.query_string == f"comparison={run.id}"
+
+
+def test_a_link_of_before_that_names_a_folder_opens(store):
+    run = stored_comparison(store)
+    with store.writing() as database:
+        database.execute("INSERT INTO older_comparisons VALUES ('claims-0fe749', ?)", (run.id,))
+    at = opened("compare", comparison="claims-0fe749")
+    assert not at.error
+    assert at.subheader[0].value.startswith("Comparison of 3 methods on sample")
+    assert DATA["name"] in run.title
 
 
 # Figures and words ------------------------------------------------------------------------
 
 
 def result(methods=METHODS, count=3):
-    return compare(methods, [weak_split(RATINGS, seed) for seed in range(count)])
+    return compare(methods, [weak_split(FEW_RATINGS, seed) for seed in range(count)])
 
 
 def test_the_figure_draws_both_intervals_and_the_zero():
     rows = result().rows()
     figure = differences_figure(rows, "a reference")
     splits, ratings = figure.data
-    assert list(ratings.y) == ["Item proximity", "Item mean"]
+    assert list(ratings.y) == ["Item-based kNN", "Item mean"]
     knn = rows[1].nmae
     assert ratings.x[0] == pytest.approx(knn.ratings.mean)
     assert ratings.x[0] + ratings.error_x.array[0] == pytest.approx(knn.ratings.high)
@@ -257,7 +297,7 @@ def test_the_figure_draws_both_intervals_and_the_zero():
 
 
 def test_titles_are_text_in_figures():
-    method = replace(ItemProximity(), label="<b>bold</b>")
+    method = replace(ItemKnn(), label="<b>bold</b>")
     rows = result([BASELINES["bias"], method]).rows()
     assert differences_figure(rows, "<i>").data[-1].y[0] == "&lt;b&gt;bold&lt;/b&gt;"
     assert cost_figure(rows).data[1].name == "&lt;b&gt;bold&lt;/b&gt;"
@@ -269,7 +309,7 @@ def test_times_of_nothing_fit_on_a_log_axis():
     assert all(point.x[0] > 0 for point in cost_figure(rows).data)
 
 
-class Sometimes(ItemProximity):
+class Sometimes(ItemKnn):
     """Never gives a result."""
 
     def predict(self, split, team):
@@ -302,36 +342,3 @@ def test_the_verdict_says_what_the_intervals_say():
     assert f"{lowest.scores.nmae:.4f}" in said
     assert "One split does not say" in said or "do not tell the two apart" in said
     assert verdict([], "any") == ""
-
-
-def test_a_comparison_that_is_there_is_said_to_be_there(started):
-    at = opened("compare", **FEW)
-    at.multiselect(key="compare_methods").set_value(["paper", "bias"])
-    at.slider(key="compare_splits").set_value(3).run()
-    at.button(key="start_compare").click().run()
-    assert len(started) == 1
-    (folder,) = comparisons.comparisons()
-    plan = folder.plan()
-    data = describe(prepare(ExperimentConfig(filter=Filter(max_items=60))))
-    config = ExperimentConfig(filter=Filter(max_items=60))
-    again = comparison_again.repeating_command(config, data, plan.seeds, ["paper", "bias"], "paper")
-    made = replace(plan, repeat=again)
-    folder.keep_plan(made)
-    folder.keep_status(Status("finished", 6, 6))
-    at = opened("compare", **FEW)
-    at.multiselect(key="compare_methods").set_value(["paper", "bias"])
-    at.slider(key="compare_splits").set_value(3).run()
-    at.button(key="start_compare").click().run()
-    assert not at.exception
-    assert len(started) == 1, "nothing new was started"
-    assert "was computed on" in texts(at) and "nothing new was started" in texts(at)
-    assert any(code.value.startswith("gmc compare --data=sample") for code in at.code)
-    assert any("--ratings-sha256=" in code.value for code in at.code)
-    assert not any("--folder" in code.value for code in at.code)
-    at.button(key="run_again").click().run()
-    assert not at.exception
-    assert len(started) == 2
-    # Of other ratings under the same name nothing counts.
-    folder.keep_plan(made)
-    folder.keep_status(Status("finished", 6, 6))
-    assert not comparison_again.computed(folder, made, "0" * 64)

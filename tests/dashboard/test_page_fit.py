@@ -159,9 +159,9 @@ def test_what_is_known_of_users_can_be_left_out(store, tmp_path):
     (run,) = store.runs()
     assert run.config.fit.attributes is False
     assert "--no-attributes" in store.command(run.id)
-    recipe = opened("fit", data=data, attributes="false")
-    recipe.button(key="start_fit").click().run()
-    assert not recipe.exception  # which does not know of them
+    paper = opened("fit", data=data, attributes="false")
+    paper.button(key="start_fit").click().run()
+    assert not paper.exception  # which does not know of them
     assert len(store.runs()) == 2
     without = opened("fit", **FEW)
     without.segmented_control(key="model").set_value("exact").run()
@@ -246,10 +246,10 @@ def test_running_shows_progress_and_cancels(store):
     run = stored(store, "running", small(repetitions=2), done=3)
     at = ready(opened("fit", run=run.id))
     assert not at.exception
-    twins = charts(at)
-    assert "at iteration 3" in twins[0]
-    assert "item mean" in twins[0]
-    assert len(twins) == 5
+    words = charts(at)
+    assert "at iteration 3" in words[0]
+    assert "item mean" in words[0]
+    assert len(words) == 5
     at.button(key="cancel_run").click().run()
     assert store.run(run.id).cancelling
     assert at.button(key="cancel_run").disabled

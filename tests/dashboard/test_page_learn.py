@@ -40,7 +40,7 @@ def test_every_picture_has_words_and_a_formula(chapter):
     at = sound(opened("learn", chapter=chapter))
     assert at.segmented_control(key="chapter").value == chapter
     assert len(charts(at)) >= 2
-    assert all(re.search(r"\d", twin) for twin in charts(at))
+    assert all(re.search(r"\d", words) for words in charts(at))
     headings = len(at.subheader)
     assert len(at.get("latex")) + texts(at).count("$$") >= headings >= 2
 

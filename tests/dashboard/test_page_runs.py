@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from stored_runs import ML1M, charts, opened, small, stored, texts, use_folders
+from stored_runs import ML1M, charts, opened, small, stored, stored_comparison, texts, use_folders
 
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.runs.store import Store
@@ -152,6 +152,27 @@ def test_table_rows(store):
 def test_a_run_links_to_its_page(store):
     run = stored(store)
     assert link(run) == f"fit?run={run.id}"
+
+
+def test_a_comparison_is_a_row_with_its_link_and_actions(store, asked):
+    run = stored_comparison(store, "cancelled", done=1)
+    whole = stored_comparison(store)
+    row = runs_table([whole]).iloc[0]
+    assert (row["kind"], row["model"], row["fits"]) == ("comparison", "3 methods", 9)
+    assert row["open"] == f"compare?comparison={whole.id}"
+    assert row["nmae"] == whole.summary["nmae"]
+    assert (row["epsilon"], row["L"]) == ("–", None)
+    at = pick(opened("runs"), run)
+    assert not at.exception
+    links = [one.proto.query_string for one in at.get("page_link")]
+    assert f"comparison={run.id}" in links
+    at.button(key="resume").click().run()
+    assert store.run(run.id).state == "queued"
+    at.button(key="cancel").click().run()
+    assert store.run(run.id).state == "cancelled"
+    at = pick(opened("runs"), run, whole, stored(store))
+    assert not at.exception
+    assert "methods" in at.dataframe[1].value.index
 
 
 def test_a_link_reproduces_what_is_picked(store):

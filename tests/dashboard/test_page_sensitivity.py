@@ -10,9 +10,9 @@ import pytest
 from stored_runs import charts, opened, stored, stored_sweep, texts, use_folders
 
 from gmc_core.runs.findings import BIAS
+from gmc_core.runs.sensitivity import sensitivity_curve
 from gmc_core.runs.store import Store
 from gmc_core.runs.sweeps import sweep_results
-from gmc_core.runs.valley import valley
 from gmc_dashboard.sensitivity.figures import epsilon_figure
 from gmc_dashboard.sensitivity.sweep_view import against_bias, bias_of, progress_text, verdict
 
@@ -141,7 +141,7 @@ def test_ended_early_resumes(store, state):
 
 def test_wrong_links(store):
     at = opened("sensitivity", sweep=stored(store).id)
-    assert "a single run" in texts(at)
+    assert "leads to a fit" in texts(at)
     at = opened("sensitivity", sweep="nonesuch")
     assert "no run" in at.error[0].value
     assert at.button(key="new_sweep")
@@ -151,7 +151,7 @@ def test_wrong_links(store):
 
 
 def found(values, seeds=(0,), se=0.01):
-    return valley(
+    return sensitivity_curve(
         pd.DataFrame(
             [
                 {"epsilon": e, "iterations": 10, "seed": s, "nmae": v + 0.05 * s, "nmae_se": se}
@@ -257,7 +257,7 @@ def test_the_bias_is_a_line_once_every_seed_has_a_finished_fit(store):
 
 
 def test_a_sweep_says_whether_any_setting_beats_the_bias(store):
-    found = valley(sweep_results(store, stored_sweep(store).id))
+    found = sensitivity_curve(sweep_results(store, stored_sweep(store).id))
     assert "below the user and item bias" in against_bias(found, 0.9)
     assert "no ε repairs this fit" in against_bias(found, 0.1)
     assert against_bias(found, None) == ""
@@ -266,7 +266,7 @@ def test_a_sweep_says_whether_any_setting_beats_the_bias(store):
 def test_the_best_setting_is_fitted_by_one_button(store, asked):
     sweep = stored_sweep(store)
     at = opened("sensitivity", sweep=sweep.id)
-    best = valley(sweep_results(store, sweep.id)).best
+    best = sensitivity_curve(sweep_results(store, sweep.id)).best
     assert at.button(key="fit_best").label == f"Fit ε = {best.epsilon:g}, L = {best.iterations}"
     at.button(key="fit_best").click().run()
     assert not at.exception

@@ -49,8 +49,8 @@ def test_warm_up_iterations_are_told_from_exact_ones(monkeypatch):
     assert warm < 0.4 * later
     assert first == pytest.approx(later)
     assert found.iterations[9] < later  # after the last one no inverses are needed
-    recipe = FitSettings(dtype="float32").resolved(RatingScale(1, 5), 1000)
-    assert estimate_seconds(recipe, SIZES, 3000).iterations[5] < 0.4 * later
+    map_em = FitSettings(dtype="float32").resolved(RatingScale(1, 5), 1000)
+    assert estimate_seconds(map_em, SIZES, 3000).iterations[5] < 0.4 * later
 
 
 def test_the_estimate_follows_rate_precision_and_protocol(monkeypatch):
@@ -59,7 +59,7 @@ def test_the_estimate_follows_rate_precision_and_protocol(monkeypatch):
     monkeypatch.setattr(estimates, "core_rate", lambda dtype: 5e10)
     fast = estimate_seconds(exact(), SIZES, 3000)
     assert fast.repetition < slow.repetition < 2 * fast.repetition
-    strong = estimate_seconds(exact(), SIZES, 3000, shown_sizes=SIZES)
+    strong = estimate_seconds(exact(), SIZES, 3000, query_sizes=SIZES)
     assert strong.repetition > fast.repetition  # novel users are folded in each time
     three = estimate_seconds(exact(), SIZES, 3000, repetitions=3)
     assert three.computing - fast.computing == pytest.approx(2 * fast.repetition)

@@ -15,7 +15,7 @@ from gmc_core.fitting.cost import check_memory, estimate
 from gmc_core.fitting.experiment import ExperimentConfig, Prepared, make_split, run_experiment
 from gmc_core.fitting.fit import Fit, IterationRecord, StateError, fit
 from gmc_core.gaussian.iterate import EmState
-from gmc_core.gaussian.linalg.threads import Cancelled, Team, available_cores, blas_threads
+from gmc_core.gaussian.linalg.threads import Cancelled, ThreadPool, available_cores, blas_threads
 from gmc_core.gaussian.models import settings_for
 from gmc_core.gaussian.noise import Noise
 from gmc_core.gaussian.settings import FitSettings
@@ -60,8 +60,8 @@ def test_strong_predictions_fold_in_the_novel_users(ratings):
     running = fit(split, FitSettings(iterations=3))
     model = running.model()
     for k in range(split.n_test):
-        shown = split.shown.of_user(split.test_users[k])
-        posterior = model.posterior(*shown)
+        known = split.query.of_user(split.test_users[k])
+        posterior = model.posterior(*known)
         assert running.predictions[k] == pytest.approx(posterior.mean[split.test_items[k]])
 
 
@@ -347,7 +347,7 @@ def test_thread_settings_are_read_and_restored(monkeypatch):
     after = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
     assert set(inside) == {1}
     assert after == before
-    Team(1).check()
+    ThreadPool(1).check()
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.2])
@@ -357,7 +357,7 @@ def test_a_fit_stopped_in_an_e_step_has_its_last_state(monkeypatch, noise, stop)
     split = weak_split(ratings_of(*random_table(60, 12, 0.5, 5)), 0)
     settings = FitSettings(iterations=6, noise=noise)
     states = []
-    whole = Fit(split, settings, team=Team(1))
+    whole = Fit(split, settings, team=ThreadPool(1))
     states.append(whole.state)
     for _ in whole.records():
         states.append(whole.state)
@@ -369,13 +369,13 @@ def test_a_fit_stopped_in_an_e_step_has_its_last_state(monkeypatch, noise, stop)
             stopped.append(bool(self._state.weights.size))
 
     monkeypatch.setattr(Fit, "_drop_weights", dropping)
-    running = Fit(split, settings, team=Team(1, lambda: bool(stopped)))
+    running = Fit(split, settings, team=ThreadPool(1, lambda: bool(stopped)))
     with pytest.raises(Cancelled):
         list(running.records())
     assert stopped == [False]  # so the test tests something
     assert running.iteration == running.state.iteration == stop - 1
     np.testing.assert_array_equal(running.state.weights, states[stop - 1].weights)
-    rest = Fit(split, settings, start=running.state, team=Team(1))
+    rest = Fit(split, settings, start=running.state, team=ThreadPool(1))
     for _ in rest.records():
         pass
     np.testing.assert_array_equal(rest.predictions, whole.predictions)

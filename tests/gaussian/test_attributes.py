@@ -12,12 +12,12 @@ from grouped_ratings import ITEMS, RATINGS, USERS
 
 from gmc_core.base.errors import ConfigError, DataError
 from gmc_core.comparison.comparators import method_named
-from gmc_core.comparison.comparison_files import truth_of
+from gmc_core.comparison.comparison_files import held_out_of
 from gmc_core.fitting.experiment import ExperimentConfig, describe, prepare
 from gmc_core.fitting.fit import Fit, StateError, fit
 from gmc_core.fitting.intervals import spread
 from gmc_core.gaussian.attributes import LEAST_USERS, MOST_GROUPS, RANGES, UserGroups
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.models import settings_for
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.model.completion import completed_blocks
@@ -360,21 +360,21 @@ def test_covariates_that_are_not_the_models_are_refused():
 def test_a_comparison_can_leave_attributes_out():
     split = weak_split(RATINGS, 0)
     method = method_named("ordinal:attributes=false", RATINGS.scale)
-    without = method.predict(split, Team(1))
+    without = method.predict(split, ThreadPool(1))
     expected = fit(split, replace(settings_for("ordinal"), attributes=False)).predictions
     assert np.array_equal(without, expected)
     used = method_named("ordinal", RATINGS.scale)
     assert used.identity != method.identity
-    assert np.abs(used.predict(split, Team(1)) - without).max() > 0.01
+    assert np.abs(used.predict(split, ThreadPool(1)) - without).max() > 0.01
 
 
 def test_new_users_of_a_strong_split_bring_their_attributes():
     split = strong_split(RATINGS, 0)
     done = fit(split, EXACT)
-    model, shown = done.model(), split.shown
+    model, query = done.model(), split.query
     user, item = int(split.test_users[0]), int(split.test_items[0])
-    known = model.covariates_of(shown, user)
-    posterior = model.posterior(*shown.of_user(user), known)
+    known = model.covariates_of(query, user)
+    posterior = model.posterior(*query.of_user(user), known)
     assert posterior.mean[item] == pytest.approx(done.predictions[0])
     assert np.abs(known).max() > 0
 
@@ -409,7 +409,7 @@ def test_runs_and_splits_differ_where_models_read_other_attributes_or_genres():
     assert bare.side_sha256 == "" and turned.side_sha256 == RATINGS.side_sha256
     assert len({own.side_sha256 for own in (bare, drama, RATINGS)}) == 3
     assert len({own.sha256 for own in (bare, drama, RATINGS)}) == 1  # the same ratings
-    assert len({truth_of(weak_split(own, 0)).key for own in (bare, drama, RATINGS)}) == 3
+    assert len({held_out_of(weak_split(own, 0)).key for own in (bare, drama, RATINGS)}) == 3
     for model, count in (("paper", 1), ("exact", 3), ("ordinal", 3), ("mixture", 3)):
         config = ExperimentConfig(fit=settings_for(model), filter=Filter(0, 0))
         keys = {key_of(config, describe(prepare(config, own))) for own in (bare, drama, RATINGS)}

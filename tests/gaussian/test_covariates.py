@@ -14,7 +14,7 @@ from gmc_core.gaussian.covariates import shifts
 from gmc_core.gaussian.em import initial_state
 from gmc_core.gaussian.exact import ExactOptions, Prior, exact_em
 from gmc_core.gaussian.iterate import EmState
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.noise import Noise
 from gmc_core.gaussian.parameters import Gaussian
 
@@ -40,7 +40,7 @@ def run(signals, x, strength, *, start=None, iterations=12, epsilon=0.0, **more)
     return list(
         exact_em(
             replace(signals, covariates=x), start, epsilon=epsilon, iterations=iterations,
-            noise=noise, team=Team(1), options=options,
+            noise=noise, team=ThreadPool(1), options=options,
         )
     )  # fmt: skip
 

@@ -13,7 +13,7 @@ from gmc_core.base.errors import ConfigError, NumericalError
 from gmc_core.gaussian.em import initial_state, map_em
 from gmc_core.gaussian.exact import ExactOptions, Prior, exact_em, step_length
 from gmc_core.gaussian.iterate import EmState
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.noise import Noise
 from gmc_core.gaussian.signals import Layout, Signals
 
@@ -30,7 +30,7 @@ def steps(signals, *, noise=0.3, epsilon=0.01, iterations=12, threads=1, start=N
     return list(
         exact_em(
             signals, start, epsilon=epsilon, iterations=iterations, noise=noise,
-            team=Team(threads), options=ExactOptions(**more),
+            team=ThreadPool(threads), options=ExactOptions(**more),
         )
     )  # fmt: skip
 
@@ -111,7 +111,7 @@ def test_a_planted_gaussian_is_found_where_the_papers_m_step_underestimates_it()
     paper = list(
         map_em(
             signals, initial_state(signals, 3.0, "float64"), epsilon=1e-6, iterations=30,
-            noise=Noise.of(0.0, 6), team=Team(1),
+            noise=Noise.of(0.0, 6), team=ThreadPool(1),
         )
     )[-1].state.gaussian  # fmt: skip
     true, short = np.trace(covariance), np.trace(paper.covariance.submatrix(*2 * [np.arange(6)]))

@@ -12,7 +12,7 @@ from making import estimates_of, random_table, signals_of
 from gmc_core.base.errors import NumericalError
 from gmc_core.gaussian.em import initial_state, map_em
 from gmc_core.gaussian.linalg import solve
-from gmc_core.gaussian.linalg.threads import Cancelled, Team
+from gmc_core.gaussian.linalg.threads import Cancelled, ThreadPool
 from gmc_core.gaussian.mstep import FORMS, choose_form, step_flops
 from gmc_core.gaussian.noise import Noise
 from gmc_core.gaussian.signals import Layout
@@ -40,7 +40,7 @@ def run(signals, *, iterations=4, epsilon=0.3, noise=0.0, dtype="float64", form=
             epsilon=epsilon,
             iterations=iterations,
             noise=Noise.of(noise, signals.dimension),
-            team=options.pop("team", None) or Team(2),
+            team=options.pop("team", None) or ThreadPool(2),
             form=form,
             **options,
         )
@@ -153,8 +153,8 @@ def test_shifting_all_ratings_and_the_initial_value_shifts_only_the_mean():
 def test_same_result_on_one_and_two_threads(form):
     values, known = random_table(50, 60, fill=0.4, seed=9)
     signals = signals_of(values, known)
-    one = run(signals, form=form, team=Team(1))[-1]
-    two = run(signals, form=form, team=Team(2))[-1]
+    one = run(signals, form=form, team=ThreadPool(1))[-1]
+    two = run(signals, form=form, team=ThreadPool(2))[-1]
     np.testing.assert_allclose(covariance_of(two), covariance_of(one), rtol=1e-9, atol=1e-12)
 
 
@@ -172,7 +172,7 @@ def test_continuing_from_a_state_gives_the_same_bits(form):
 
 def test_the_state_to_continue_from_is_let_go():
     signals = signals_of(*random_table(60, 12, 0.6, seed=1))
-    options = {"epsilon": 0.3, "noise": Noise.of(0.0, 12), "team": Team(1), "form": "product"}
+    options = {"epsilon": 0.3, "noise": Noise.of(0.0, 12), "team": ThreadPool(1), "form": "product"}
     first = initial_state(signals, 3.0, np.float64)
     state = next(map_em(signals, first, iterations=1, **options)).state
     steps = map_em(signals, state, iterations=3, **options)
@@ -228,7 +228,7 @@ def test_cancelling_ends_the_run_between_pieces_of_work():
         return len(asked) > 5
 
     with pytest.raises(Cancelled):
-        run(signals_of(values, known), iterations=1000, team=Team(2, should_stop=stop))
+        run(signals_of(values, known), iterations=1000, team=ThreadPool(2, should_stop=stop))
 
 
 def test_a_failure_in_one_thread_reaches_the_caller():
@@ -237,7 +237,7 @@ def test_a_failure_in_one_thread_reaches_the_caller():
             raise ValueError("broken piece")
 
     with pytest.raises(ValueError, match="broken piece"):
-        Team(2).run(task, range(10), lambda: None)
+        ThreadPool(2).run(task, range(10), lambda: None)
 
 
 def test_relative_change_is_that_of_the_matrices():
@@ -275,7 +275,7 @@ def test_users_with_more_ratings_than_there_are_users_are_solved_in_the_factors_
 def test_a_step_that_is_kept_is_not_overwritten_by_later_iterations():
     values, known = random_table(40, 15, fill=0.4, seed=18)
     signals = signals_of(values, known)
-    noise, team = Noise.of(0.0, 15), Team(1)
+    noise, team = Noise.of(0.0, 15), ThreadPool(1)
     begin = initial_state(signals, 3.0, "float64")
     kept, copies = [], []
     for step in map_em(signals, begin, epsilon=0.3, iterations=7, noise=noise, team=team):

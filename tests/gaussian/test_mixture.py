@@ -14,7 +14,7 @@ from gmc_core.fitting.experiment import ExperimentConfig, run_experiment
 from gmc_core.fitting.fit import Fit, fit
 from gmc_core.fitting.intervals import spread
 from gmc_core.gaussian.em import initial_state, map_em
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.mixture import MixtureState, initial_mixture, mixture_em
 from gmc_core.gaussian.mixture_start import features, k_means, user_groups
 from gmc_core.gaussian.mstep import FORMS
@@ -82,7 +82,7 @@ def test_it_agrees_with_the_dense_formulas(form, noise, warm):
     signals, groups = signals_of(values, known), np.arange(users) % 3 // 2
     start = initial_mixture(signals, 3.0, np.float64)
     noise_of = Noise.of(noise, items)
-    settings = {"epsilon": 0.3, "iterations": 5, "noise": noise_of, "team": Team(2)}
+    settings = {"epsilon": 0.3, "iterations": 5, "noise": noise_of, "team": ThreadPool(2)}
     *_, step = mixture_em(signals, start, groups=groups, warm=warm, form=form, **settings)
     pi, parts, r, _, likelihood = dense_mixture(
         values, known, groups, epsilon=0.3, iterations=5, noise=noise, warm=warm
@@ -113,7 +113,7 @@ def test_the_change_of_the_covariance_is_the_mean_of_the_components(form):
     known[0, 3] = True
     signals, groups = signals_of(values, known), np.arange(9) % 2
     start = initial_mixture(signals, 3.0, np.float64)
-    settings = {"epsilon": 0.3, "iterations": 3, "noise": Noise.of(0.1, 14), "team": Team(1)}
+    settings = {"epsilon": 0.3, "iterations": 3, "noise": Noise.of(0.1, 14), "team": ThreadPool(1)}
     settings |= {"groups": groups, "warm": 0}
     first, second, third = mixture_em(signals, start, form=form, **settings)
     assert first.covariance_change is None
@@ -144,7 +144,12 @@ def test_one_component_is_map_em_to_the_last_digit(ratings, dtype):
 
 def test_the_loop_of_one_component_is_map_em():
     signals = signals_of(*random_table(USERS, ITEMS, 0.5, seed=3))
-    settings = {"epsilon": 0.3, "iterations": 3, "noise": Noise.of(0.0, ITEMS), "team": Team(1)}
+    settings = {
+        "epsilon": 0.3,
+        "iterations": 3,
+        "noise": Noise.of(0.0, ITEMS),
+        "team": ThreadPool(1),
+    }
     groups = np.where(signals.sizes > 0, 0, -1)
     start = initial_mixture(signals, 3.0, np.float64)
     steps = mixture_em(signals, start, groups=groups, **settings)
@@ -181,7 +186,7 @@ def test_planted_groups_are_recovered():
     kinds = np.stack([np.arange(20) < 10, np.arange(20) >= 10], axis=1).astype(float)
     signals = signals_of(values, known)
     start = initial_mixture(signals, 3.0, np.float64)
-    settings = {"epsilon": 0.1, "iterations": 6, "noise": Noise.of(0.1, 20), "team": Team(1)}
+    settings = {"epsilon": 0.1, "iterations": 6, "noise": Noise.of(0.1, 20), "team": ThreadPool(1)}
     settings["groups"] = user_groups(signals, 2, kinds)
     *_, step = mixture_em(signals, start, **settings)
     found = step.state.responsibilities.argmax(axis=1)
@@ -226,7 +231,7 @@ def test_responsibilities_sum_to_one_and_those_who_rated_nothing_follow_the_shar
 
 def test_a_component_that_loses_everyone_keeps_its_gaussian():
     signals = signals_of(*random_table(USERS, ITEMS, 0.5, seed=3))
-    settings = {"epsilon": 0.3, "noise": Noise.of(0.0, ITEMS), "team": Team(1)}
+    settings = {"epsilon": 0.3, "noise": Noise.of(0.0, ITEMS), "team": ThreadPool(1)}
     settings["groups"] = np.arange(USERS) % 2
     start = initial_mixture(signals, 3.0, np.float64)
     *_, step = mixture_em(signals, start, iterations=2, **settings)
@@ -312,7 +317,7 @@ def test_held_out_users_are_folded_in(ratings):
     assert len(running.predictions)
     held = spread(running)
     for k, (user, item) in enumerate(zip(split.test_users, split.test_items, strict=True)):
-        posterior = model.posterior(*split.shown.of_user(user))
+        posterior = model.posterior(*split.query.of_user(user))
         assert posterior.mean[item] == pytest.approx(running.predictions[k], abs=1e-9)
         assert posterior.mean[item] == pytest.approx(held.centre[k], abs=1e-9)
         assert posterior.rating_sd[item] == pytest.approx(held.sd[k], abs=1e-7)

@@ -19,7 +19,7 @@ from gmc_core.gaussian.estep import solve_systems, systems_of
 from gmc_core.gaussian.folding import fold_in, fold_in_latent
 from gmc_core.gaussian.linalg import latent as compiled
 from gmc_core.gaussian.linalg.latent import score
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.models import MODELS, settings_for
 from gmc_core.gaussian.noise import Noise
 from gmc_core.gaussian.ordinal import (
@@ -170,7 +170,7 @@ def test_the_latent_response_of_a_lonely_rating_is_found():
     gaussian = Gaussian(np.array([mean]), DenseCovariance(np.array([[variance]])))
     layout = Layout("rows", 1, 1)
     one = Signals(layout, np.array([0, 1]), np.array([0], np.int32), np.array([5.0]))
-    _, values = fold_in_latent(one, gaussian, Noise.of(noise, 1), Team(1), scale)
+    _, values = fold_in_latent(one, gaussian, Noise.of(noise, 1), ThreadPool(1), scale)
     f = mean + variance / (variance + noise) * (values - mean)
     low = (scale.cuts[-1] - f) / np.sqrt(noise)
     expected = stats.truncnorm.mean(low, np.inf, loc=f, scale=np.sqrt(noise))
@@ -201,7 +201,7 @@ def test_new_users_are_folded_in_like_known_ones():
     split = strong_split(skewed_table(), 0)
     fit, _ = fitted(split)
     user = int(split.test_users[0])
-    observed, values = split.shown.of_user(user)
+    observed, values = split.query.of_user(user)
     posterior = fit.model().posterior(observed, values)
     shown = fit.model().answers_of(posterior, split.test_items[:1])
     np.testing.assert_allclose(shown.prediction, fit.predictions[:1], atol=1e-9)
@@ -269,7 +269,7 @@ def test_settings_without_meaning_are_refused(changes, message):
 
 def filled_in(signals, fit, rounds: int) -> tuple[np.ndarray, np.ndarray]:
     """Latent responses and dual coefficients by filling in again and again, as defined."""
-    gaussian, ordinal, team = fit.state.gaussian, fit.ordinal, Team(2)
+    gaussian, ordinal, team = fit.state.gaussian, fit.ordinal, ThreadPool(2)
     low, high = ordinal.bounds(signals.values)
     values = ordinal.first_guess(signals.values)
     for _ in range(rounds):
@@ -289,13 +289,15 @@ def test_folding_in_ends_where_filling_in_again_and_again_does(dtype, monkeypatc
     monkeypatch.setattr(inverses, "_ROOM", 1)  # several batches
     signals = fit.signals.take(np.arange(fit.signals.count)[::-1])
     assert len(list(inverses.batches(signals))) > 3
-    weights, found = fold_in_latent(signals, fit.state.gaussian, fit.noise, Team(2), fit.ordinal)
+    weights, found = fold_in_latent(
+        signals, fit.state.gaussian, fit.noise, ThreadPool(2), fit.ordinal
+    )
     expected, expected_weights = filled_in(signals, fit, 300)
     tolerance = 1e-6 if dtype == "float64" else 1e-4
     np.testing.assert_allclose(found, expected, atol=tolerance)
     np.testing.assert_allclose(weights, expected_weights, atol=tolerance)
     # The fit began elsewhere, with the latent responses of the iteration before.
-    own = fold_in(fit.signals, fit.state.gaussian, fit.noise, Team(1), fit.ordinal)
+    own = fold_in(fit.signals, fit.state.gaussian, fit.noise, ThreadPool(1), fit.ordinal)
     np.testing.assert_allclose(fit.state.weights, own, atol=tolerance)
 
 

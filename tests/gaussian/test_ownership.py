@@ -14,7 +14,7 @@ import gmc_core
 from gmc_core.fitting.fit import Fit
 from gmc_core.gaussian.em import initial_state, map_em
 from gmc_core.gaussian.iterate import Spares
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.noise import Noise
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol.splits import no_split, weak_split
@@ -47,7 +47,7 @@ def array_of(gaussian) -> np.ndarray:
 @pytest.mark.parametrize("settings", MODELS.values(), ids=list(MODELS))
 @pytest.mark.parametrize("held", ["state", "model", "view"])
 def test_what_was_taken_from_a_fit_stays_as_it_was(settings, held):
-    fit = Fit(weak_split(ratings_of(VALUES, KNOWN), 0), settings, team=Team(1))
+    fit = Fit(weak_split(ratings_of(VALUES, KNOWN), 0), settings, team=ThreadPool(1))
     kept = []
     for record in fit.records():
         gaussian = (fit.state if held == "state" else fit.model()).gaussian
@@ -64,7 +64,7 @@ def test_what_was_taken_from_a_fit_stays_as_it_was(settings, held):
 def test_one_state_that_is_kept_is_enough_to_be_kept():
     """The others are written over, that one is not, wherever it stands."""
     for wanted in range(1, 6):
-        fit = Fit(weak_split(ratings_of(VALUES, KNOWN), 0), MODELS["paper"], team=Team(1))
+        fit = Fit(weak_split(ratings_of(VALUES, KNOWN), 0), MODELS["paper"], team=ThreadPool(1))
         for record in fit.records():
             if record.iteration == wanted:
                 matrix = fit.state.gaussian.covariance.matrix
@@ -74,11 +74,11 @@ def test_one_state_that_is_kept_is_enough_to_be_kept():
 
 def test_a_start_that_was_given_stays_as_it_was():
     split = weak_split(ratings_of(VALUES, KNOWN), 0)
-    first = Fit(split, FitSettings(iterations=2), team=Team(1))
+    first = Fit(split, FitSettings(iterations=2), team=ThreadPool(1))
     list(first.records())
     start = first.state
     seen = fingerprint(start.gaussian)
-    list(Fit(split, MODELS["paper"], team=Team(1), start=start).records())
+    list(Fit(split, MODELS["paper"], team=ThreadPool(1), start=start).records())
     assert fingerprint(start.gaussian) == seen
 
 
@@ -90,7 +90,7 @@ def steps_of(iterations, spares=None):
         epsilon=0.3,
         iterations=iterations,
         noise=Noise.of(0.0, signals.dimension),
-        team=Team(1),
+        team=ThreadPool(1),
         spares=spares,
     )
 
@@ -136,10 +136,10 @@ def test_a_spare_of_another_kind_is_not_taken():
 def test_a_fit_that_nobody_looks_into_needs_the_memory_of_two_covariances_and_a_step():
     values, known = random_table(1200, 400, 0.05, seed=4)
     split = no_split(ratings_of(values, known))
-    list(Fit(split, FitSettings(iterations=2), team=Team(1)).records())  # what is made once
+    list(Fit(split, FitSettings(iterations=2), team=ThreadPool(1)).records())  # what is made once
     tracemalloc.start()
     try:
-        fit = Fit(split, FitSettings(iterations=6), team=Team(1))
+        fit = Fit(split, FitSettings(iterations=6), team=ThreadPool(1))
         places = [fit.look(lambda gaussian: id(gaussian.covariance)) for _ in fit.records()]
         peak = tracemalloc.get_traced_memory()[1]
     finally:

@@ -12,7 +12,7 @@ from gmc_core.gaussian.covariance import DenseCovariance
 from gmc_core.gaussian.exact import exact_e_step
 from gmc_core.gaussian.linalg import solve
 from gmc_core.gaussian.linalg.sweep import PIVOTS, sweep, sweep_space
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.noise import Noise
 from gmc_core.gaussian.parameters import Gaussian
 
@@ -69,7 +69,7 @@ def test_the_sums_of_the_e_step_are_their_definition(kind):
     values, known = random_table(30, size, 0.4, 3)
     noise, mean, covariance = noises(size)[kind], np.full(size, 3.2), matrix_of(size, 2)
     gaussian = Gaussian(mean, DenseCovariance(covariance))
-    estimates, sums = exact_e_step(signals_of(values, known), gaussian, noise, Team(2))
+    estimates, sums = exact_e_step(signals_of(values, known), gaussian, noise, ThreadPool(2))
     expected, weights = np.zeros((size, size)), []
     everywhere = noise.submatrix(np.arange(size))
     for user, observed in enumerate(known):
@@ -86,4 +86,4 @@ def test_a_singular_covariance_is_an_error_that_says_what_to_do():
     signals = signals_of(*random_table(30, 45, 0.4, 3))
     gaussian = Gaussian(np.full(45, 3.0), DenseCovariance(np.ones((45, 45))))
     with pytest.raises(NumericalError, match="Raise ε"):
-        exact_e_step(signals, gaussian, Noise.of(0.0, 45), Team(1))
+        exact_e_step(signals, gaussian, Noise.of(0.0, 45), ThreadPool(1))

@@ -42,7 +42,7 @@ def shown(latent, sd=None, ordinal=SCALE):
     )
 
 
-def test_an_opinion_is_read_by_the_cuts():
+def test_a_latent_response_is_read_by_the_cuts():
     found = shown(np.array([[2.4, 2.2], [4.6, np.nan]]))
     np.testing.assert_array_equal(found.rating, [[3, 2], [5, np.nan]])
     assert found.prediction.shape == (2, 2)
@@ -90,7 +90,7 @@ def fitted(request, tmp_path):
 def held_out(done, model):
     """(user, their ratings, posterior, items, the fit's predictions) of some test users."""
     split = done.split
-    people = split.train if split.shown is None else split.shown
+    people = split.train if split.query is None else split.query
     for user in np.unique(split.test_users)[:ASKED].tolist():
         observed, values = people.of_user(user)
         posterior = model.posterior(observed, values, model.covariates_of(people, user))
@@ -101,7 +101,7 @@ def held_out(done, model):
 def named(done, model):
     """(user, items, expected) of users that the model knows: with a strong split they have no
     held-out ratings, and what is expected is what their ratings say."""
-    if done.split.shown is None:
+    if done.split.query is None:
         for user, _, _, items, values in held_out(done, model):
             yield user, items, values
         return
@@ -141,7 +141,7 @@ def test_all_who_know_a_user_by_their_ratings_agree_with_the_fit(fitted):
         assert steps == pytest.approx(expected[0], abs=1e-6)
         words = figures.describe_contributions(model, posterior, int(items[0]))
         assert f"{expected[0]:.3f}" in words
-        assert ("opinion" in words) == (model.ordinal is not None)
+        assert ("latent response" in words) == (model.ordinal is not None)
 
 
 def test_all_who_know_a_user_by_name_agree(fitted, tmp_path, capsys):
@@ -190,14 +190,14 @@ def test_the_model_that_is_saved_is_the_one_that_was_evaluated(protocol, dtype, 
     done = fit(split, replace(settings_for("ordinal"), dtype=dtype))
     model = load_model(save_model(done.model(), tmp_path / "model.npz"))
     found = np.full(split.n_test, np.nan)
-    if split.shown is None:
+    if split.query is None:
         users, items = split.train.users.ids, split.train.items.ids
         found[:] = model.predict(users[split.test_users], items[split.test_items]).values
     else:
         for user in np.unique(split.test_users):
             at = split.test_users == user
-            known = model.covariates_of(split.shown, user)
-            posterior = model.posterior(*split.shown.of_user(user), known)
+            known = model.covariates_of(split.query, user)
+            posterior = model.posterior(*split.query.of_user(user), known)
             found[at] = model.answers_of(posterior, split.test_items[at]).prediction
     again = score(found, split.test_values, split.train.scale)
     assert again.nmae == pytest.approx(done.scores().nmae, abs=1e-4)

@@ -230,9 +230,9 @@ def test_a_costly_run_is_calibrated_only_when_asked_and_a_queued_run_goes_first(
         assert store.model(run.id).calibration is None
         calibrations.ask(store, run.id)
         other = store.submit(experiment(), again=True)
-        heart = calibrating.Heart(store.path, "x")
-        assert calibrating.calibrate_one(store, heart)
-        heart.stop()
+        heartbeat = calibrating.Heartbeat(store.path, "x")
+        assert calibrating.calibrate_one(store, heartbeat)
+        heartbeat.stop()
         assert calibrations.waiting(store) == [run.id]  # stopped at once
         work(store, idle_seconds=0, polite=False)
         assert store.run(other.id).state == "finished"
@@ -267,7 +267,7 @@ def test_a_level_that_is_none_is_refused_before_anything(tmp_path, capsys, level
 
 @pytest.fixture
 def asked(tmp_path, plain):
-    """A store, a cancelled run with a model whose calibration was asked for, and a heart."""
+    """A store, a cancelled run with a model whose calibration was asked for, and a heartbeat."""
     with Store(tmp_path) as store:
         run = store.submit(experiment())
         path = store.folder(run.id) / "model.npz"
@@ -275,20 +275,20 @@ def asked(tmp_path, plain):
         store.cancel(run.id)
         save_model(plain, path)
         calibrations.ask(store, run.id)
-        heart = calibrating.Heart(store.path, "x")
-        yield store, run.id, path, heart
-        heart.stop()
+        heartbeat = calibrating.Heartbeat(store.path, "x")
+        yield store, run.id, path, heartbeat
+        heartbeat.stop()
 
 
 def test_a_model_that_was_replaced_during_its_calibration_stays(asked, plain, monkeypatch):
-    store, id, path, heart = asked
+    store, id, path, heartbeat = asked
 
     def slow(model, level, **more):
         save_model(replace(plain, iteration=3), path)
         return replace(model, calibration=KNOWN)
 
     monkeypatch.setattr(intervals, "calibrated", slow)
-    assert calibrating.calibrate_one(store, heart)
+    assert calibrating.calibrate_one(store, heartbeat)
     assert load_model(path).iteration == 3
     assert load_model(path).calibration is None
     assert calibrations.waiting(store) == [id]  # the new one is to be calibrated
@@ -296,7 +296,7 @@ def test_a_model_that_was_replaced_during_its_calibration_stays(asked, plain, mo
 
 
 def test_the_model_of_a_run_that_goes_on_is_left_alone(asked, monkeypatch):
-    store, id, path, heart = asked
+    store, id, path, heartbeat = asked
 
     def slow(model, level, **more):
         with store.writing() as database:
@@ -304,10 +304,10 @@ def test_the_model_of_a_run_that_goes_on_is_left_alone(asked, monkeypatch):
         return replace(model, calibration=KNOWN)
 
     monkeypatch.setattr(intervals, "calibrated", slow)
-    assert calibrating.calibrate_one(store, heart)
+    assert calibrating.calibrate_one(store, heartbeat)
     assert load_model(path).calibration is None
     assert calibrations.waiting(store) == [id]
-    assert not calibrating.calibrate_one(store, heart)  # nothing can be done while it runs
+    assert not calibrating.calibrate_one(store, heartbeat)  # nothing can be done while it runs
 
 
 def test_the_command_leaves_a_file_that_was_replaced(plain, tmp_path, capsys, monkeypatch):
@@ -324,28 +324,28 @@ def test_the_command_leaves_a_file_that_was_replaced(plain, tmp_path, capsys, mo
 
 
 def test_a_calibration_that_breaks_ends_no_worker(asked, monkeypatch):
-    store, id, _, heart = asked
+    store, id, _, heartbeat = asked
 
     def broken(*arguments, **more):
         raise ZeroDivisionError("by nothing")
 
     monkeypatch.setattr(intervals, "calibrated", broken)
-    assert calibrating.calibrate_one(store, heart)
+    assert calibrating.calibrate_one(store, heartbeat)
     assert "ZeroDivisionError: by nothing" in calibrations.trouble(store, id)
     assert calibrations.waiting(store) == []
 
 
 def test_a_store_that_cannot_be_asked_makes_a_calibration_wait(asked, monkeypatch):
-    store, id, _, heart = asked
+    store, id, _, heartbeat = asked
 
     def busy(*arguments, **more):
         raise StoreError("The store is busy.")
 
     monkeypatch.setattr(intervals, "calibrated", busy)
-    assert not calibrating.calibrate_one(store, heart)
+    assert not calibrating.calibrate_one(store, heartbeat)
     assert calibrations.waiting(store) == [id]
     # A look at the queue that fails is no reason to stop.
-    sooner = calibrating._Sooner(store, heart, id)
+    sooner = calibrating._Sooner(store, heartbeat, id)
     monkeypatch.setattr(store, "rows", busy)
     assert not sooner()
 

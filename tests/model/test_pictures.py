@@ -12,11 +12,11 @@ from gmc_core.base.errors import ConfigError
 from gmc_core.data.sample import load
 from gmc_core.fitting.fit import fit
 from gmc_core.gaussian.covariance import DenseCovariance, FactoredCovariance
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.parameters import Gaussian
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.model.item_orders import pooled
-from gmc_core.model.pictures import Painter, Picture, picture, picture_orders
+from gmc_core.model.pictures import HeatmapBinner, Picture, picture, picture_orders
 from gmc_core.protocol.filters import Filter, apply_filter
 from gmc_core.protocol.splits import no_split
 
@@ -41,7 +41,7 @@ def test_dense_and_factored_pictures_are_the_means_over_bins(
         DenseCovariance(sigma.astype(dtype)),
         FactoredCovariance(factor.astype(dtype), 0.3),
     ):
-        made = Painter(orders, bins, Team(2)).paint(Gaussian(mean, covariance))
+        made = HeatmapBinner(orders, bins, ThreadPool(2)).binned(Gaussian(mean, covariance))
         for name, items in orders.items():
             for kind, matrix in (("covariance", sigma), ("correlation", sigma / np.outer(sd, sd))):
                 expected = pooled(matrix, items, min(bins, size))
@@ -52,7 +52,7 @@ def test_dense_and_factored_pictures_are_the_means_over_bins(
 
 def test_the_items_of_all_bins_are_all_items() -> None:
     factor, sigma, orders = problem(103)
-    made = Painter(orders, 10).paint(Gaussian(np.zeros(103), DenseCovariance(sigma)))
+    made = HeatmapBinner(orders, 10).binned(Gaussian(np.zeros(103), DenseCovariance(sigma)))
     found = [made.items_of_bin("a", b) for b in range(10)]
     assert np.array_equal(np.concatenate(found), orders["a"])
     assert {len(items) for items in found} == {10, 11}
@@ -61,10 +61,10 @@ def test_the_items_of_all_bins_are_all_items() -> None:
 def test_the_spectrum_converges_over_iterations_and_never_exceeds_the_truth() -> None:
     factor, sigma, orders = problem(120, rank=30)
     truth = np.linalg.eigvalsh(sigma)[::-1][:10]
-    painter = Painter(orders)
+    binner = HeatmapBinner(orders)
     gaussian = Gaussian(np.zeros(120), DenseCovariance(sigma))
     for _ in range(12):
-        spectrum = painter.paint(gaussian).spectrum
+        spectrum = binner.binned(gaussian).spectrum
         assert np.all(spectrum <= truth * (1 + 1e-9))
     np.testing.assert_allclose(spectrum[:5], truth[:5], rtol=1e-3)
 
@@ -72,7 +72,7 @@ def test_the_spectrum_converges_over_iterations_and_never_exceeds_the_truth() ->
 def test_a_file_keeps_it_to_half_precision(tmp_path: Path) -> None:
     _, sigma, orders = problem(90)
     big = 1e7 * sigma  # beyond the range of a 16-bit number
-    made = Painter(orders, 40).paint(Gaussian(np.zeros(90), DenseCovariance(big)))
+    made = HeatmapBinner(orders, 40).binned(Gaussian(np.zeros(90), DenseCovariance(big)))
     file = io.BytesIO()
     made.save(file)
     (tmp_path / "p.npz").write_bytes(file.getvalue())
@@ -91,7 +91,9 @@ def test_a_file_keeps_it_to_half_precision(tmp_path: Path) -> None:
 
 def test_an_item_without_variance_has_no_correlation_and_harms_no_other() -> None:
     sigma = np.diag([1.0, 0.0, 2.0])
-    made = Painter({"index": np.arange(3)}).paint(Gaussian(np.zeros(3), DenseCovariance(sigma)))
+    made = HeatmapBinner({"index": np.arange(3)}).binned(
+        Gaussian(np.zeros(3), DenseCovariance(sigma))
+    )
     correlation = made.correlation["index"]
     assert np.isnan(correlation[1]).all()
     assert correlation[0, 0] == pytest.approx(1.0)
@@ -114,4 +116,4 @@ def test_a_model_of_the_sample() -> None:
 
 def test_too_many_bins_are_refused() -> None:
     with pytest.raises(ConfigError, match="500"):
-        Painter({"index": np.arange(3)}, 501)
+        HeatmapBinner({"index": np.arange(3)}, 501)

@@ -17,11 +17,19 @@ from gmc_core.cli import main
 from gmc_core.fitting.experiment import ExperimentConfig, prepare
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.paper.claims import CLAIMS, Subject, check, judge
-from gmc_core.paper.claims.check import comparison_of, look, progress, runs_of, submit
+from gmc_core.paper.claims.check import (
+    comparison_run,
+    look,
+    plan_of,
+    progress,
+    runs_of,
+    submit,
+    submit_comparison,
+)
 from gmc_core.protocol.filters import Filter
+from gmc_core.runs.comparisons import all_comparisons, submit_or_find_comparison
 from gmc_core.runs.store import Store
 from gmc_core.runs.store import queue as worker_side
-from gmc_core.runs.store.comparisons import Plan, Status
 from gmc_core.runs.worker import work
 
 BASE = ExperimentConfig(filter=SMALL)
@@ -53,12 +61,15 @@ def end_one(store, state="finished", message="", kind=None):
     return claim.run.id
 
 
-def finish_comparison(subject, state="finished", methods=("paper", "mf", "knn", "bias")):
-    folder = comparison_of(subject)
-    rows = tuple((name, name, name) for name in methods)
-    folder.keep_plan(Plan("x", ("compare",), "weak", (0, 1), rows, "paper"))
-    folder.keep_status(Status(state, 8, 8))
-    return folder
+def finish_comparison(store, subject, plan=None, state="finished"):
+    """The comparison of the claims (or of ``plan``), ended without files."""
+    plan = plan or plan_of(subject)
+    run, _ = submit_or_find_comparison(store, subject.base, plan, data=subject.data)
+    worker_side.register(store, "w", beside=True)
+    claim = worker_side.take(store, "w", run.id)
+    claim.end(state, "", {"nmae": 0.4, "failed": 0} if state == "finished" else None)
+    worker_side.retire(store, "w")
+    return store.run(run.id)
 
 
 def test_shared_experiments_are_submitted_once(store, subject):
@@ -126,33 +137,51 @@ def test_progress_counts_runs_and_the_comparison(store, subject):
         end_one(store)
     done = progress(store, subject)
     assert (done.share, done.missing, done.active) == (1.0, (), ())
-    assert done.comparison_missing and not done.complete
-    finish_comparison(subject)
+    assert done.comparison is None and done.comparison_missing and not done.complete
+    whole = plan_of(subject)
+    few = replace(whole, methods=whole.methods[:2], labels=whole.labels[:2])
+    finish_comparison(store, subject, few)
+    assert progress(store, subject).comparison_missing  # it lacks methods
+    finish_comparison(store, subject, state="failed")
+    assert progress(store, subject).comparison_missing  # it can go on
+    finish_comparison(store, subject)
     assert progress(store, subject).complete
-    finish_comparison(subject, methods=("paper", "knn"))
-    assert progress(store, subject).comparison_missing
+
+
+def test_a_comparison_with_more_methods_and_splits_serves_as_well(store, subject):
+    whole = plan_of(subject)
+    more = replace(
+        whole,
+        methods=(*whole.methods, "item"),
+        labels=(*whole.labels, "Item mean"),
+        seeds=(0, 1, 2),
+    )
+    run = finish_comparison(store, subject, more)
+    assert comparison_run(store, subject).id == run.id
+    assert not progress(store, subject).comparison_missing
+    other = {**subject.data, "sha256": "0" * 64}
+    assert comparison_run(store, replace(subject, data=other)) is None
 
 
 def test_cancelling_stops_runs_and_comparison(store, subject):
     submit(store, subject)
-    folder = finish_comparison(subject, "running")
+    submit_comparison(store, subject)
     check.cancel(store, subject)
     assert {run.state for run in store.runs()} == {"cancelled"}
-    assert folder.cancelled()
+    assert len(all_comparisons(store)) == 1
 
 
-def test_the_comparison_is_started_once_and_is_the_claims_own(subject, monkeypatch):
-    started = []
-    monkeypatch.setattr(check.comparisons, "start", lambda folder, plan: started.append(plan))
-    check.start_comparison(subject)
-    (plan,) = started
-    assert [name for name, *_ in plan.methods] == ["paper", "mf", "knn", "bias"]
-    assert plan.reference == "paper" and plan.seeds == (0, 1)
-    assert "--seeds=0,1" in plan.command
-    assert comparison_of(subject).id.startswith("claims-")
-    finish_comparison(subject)
-    check.start_comparison(subject)
-    assert len(started) == 1  # all is there
+def test_the_comparison_is_queued_once_and_behind_the_runs(store, subject):
+    submit(store, subject)
+    run = submit_comparison(store, subject)
+    assert run.comparison.methods == ("paper", "mf", "knn", "bias")
+    assert run.comparison.reference == "paper" and run.seeds == (0, 1)
+    assert run.title.startswith("Claims: sample, 60 items")
+    assert len(store.waiting(run.id).ahead) == len(subject.experiments())
+    assert submit_comparison(store, subject).id == run.id
+    finish_comparison(store, subject)
+    assert submit_comparison(store, subject).state == "finished"
+    assert len(all_comparisons(store)) == 1
 
 
 def test_methods_that_were_compared_on_the_same_splits_count():
@@ -202,9 +231,9 @@ def test_everything_from_the_command(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(
         sys.modules, "gmc_core.runs.worker", SimpleNamespace(ensure_worker=ensure_worker)
     )
-    monkeypatch.setattr(check, "start_comparison", finish_comparison)
+    monkeypatch.setattr(check, "submit_comparison", finish_comparison)
     made = comparison({"paper": 0.0, "knn": 0.1})
-    monkeypatch.setattr(check.ComparisonFolder, "comparison", lambda self, reference=None: made)
+    monkeypatch.setattr(check, "comparison_of", lambda store, run: made)
     files = {name: tmp_path / name for name in ("r.html", "r.md", "r.json")}
     command = [
         "claims", "--data", "sample", "--max-items", "30", "--splits", "2",

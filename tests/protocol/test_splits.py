@@ -114,14 +114,14 @@ def test_strong_users_are_novel_and_nothing_is_lost(seed):
     ratings = made()
     split = strong_split(ratings, seed, 20, 9)
     held = held_out(split)
-    trained, novel = set(split.train.users.ids.tolist()), set(split.shown.users.ids.tolist())
+    trained, novel = set(split.train.users.ids.tolist()), set(split.query.users.ids.tolist())
     assert (len(trained), len(novel), split.n_test) == (20, 9, 9)
     assert not trained & novel
     everything = triplets(ratings)
     assert triplets(split.train) == {t for t in everything if t[0] in trained}
-    assert triplets(split.shown) | set(held) == {t for t in everything if t[0] in novel}
-    assert len(split.shown) + split.n_test == sum(t[0] in novel for t in everything)
-    assert split.shown.items.ids.tolist() == split.train.items.ids.tolist()
+    assert triplets(split.query) | set(held) == {t for t in everything if t[0] in novel}
+    assert len(split.query) + split.n_test == sum(t[0] in novel for t in everything)
+    assert split.query.items.ids.tolist() == split.train.items.ids.tolist()
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -150,7 +150,7 @@ def test_users_and_held_out_ratings_are_uniform():
         ids = weak.train.users.ids.astype(int)
         weak_users[ids] += 1
         cells[ids, weak.test_items] += 1
-        novel_users[strong_split(ratings, seed, 2, 1).shown.users.ids.astype(int)] += 1
+        novel_users[strong_split(ratings, seed, 2, 1).query.users.ids.astype(int)] += 1
     # Two of six without repetition: the counts vary less than the test supposes.
     assert stats.chisquare(weak_users).pvalue > 0.001
     assert stats.chisquare(novel_users).pvalue > 0.001

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from fuzzing import FILES, altered, check_error, mutated, tried
 from making import random_table, ratings_of
-from stored_runs import stored
+from stored_runs import stored, stored_comparison
 
 from gmc_core.base import array_archive
 from gmc_core.base.errors import GmcError, ModelFileError
@@ -22,7 +22,7 @@ from gmc_core.gaussian.models import settings_for
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.model.gaussian_model import GaussianModel
 from gmc_core.model.model_file import FORMAT, FORMAT_VERSION, load_model, save_model
-from gmc_core.model.pictures import Painter, picture_orders
+from gmc_core.model.pictures import HeatmapBinner, picture_orders
 from gmc_core.protocol.splits import no_split
 from gmc_core.runs.store import Run, Store, artifacts
 from gmc_core.runs.store.places import write_atomically
@@ -39,7 +39,7 @@ def model() -> GaussianModel:
 
 @pytest.fixture(scope="module")
 def knowing() -> GaussianModel:
-    """A model of opinions that knows groups of users: what the other one has not."""
+    """A model of latent responses that knows groups of users: what the other one has not."""
     values, known = random_table(60, 6, 0.5, seed=2)
     info = {"gender": np.array(["F", "M"] * 30, dtype=object), "age": np.repeat([20.0, 30.0], 30)}
     ratings = replace(ratings_of(values, known), user_info=info)
@@ -121,8 +121,8 @@ def store(tmp_path_factory, model) -> Store:
     folder = store.folder(run.id)
     folder.mkdir(parents=True, exist_ok=True)
     save_model(model, folder / "model.npz")
-    painter = Painter(picture_orders(model))
-    picture = painter.paint(model.gaussian)
+    binner = HeatmapBinner(picture_orders(model))
+    picture = binner.binned(model.gaussian)
     write_atomically(artifacts.picture_path(folder, 0, 1), picture.save)
     ids = np.arange(4)
     held_out = artifacts.HeldOut(np.ones(4), np.ones(4), np.zeros(4, bool), ids, ids)
@@ -187,6 +187,36 @@ def test_imported_runs_are_shown_or_refused(store, tmp_path):
                 taken += 1
                 look_at(other, found, tmp_path)
     assert 0 < taken < FILES["runs"]
+
+
+def test_imported_comparisons_are_shown_or_refused(tmp_path):
+    with Store(tmp_path / "store") as own:
+        run = stored_comparison(own, failures=(("item", "It broke."),), done=2)
+        exported = export(own, run.id, tmp_path / "run.zip")
+    with zipfile.ZipFile(exported) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    told = json.loads(members["run.json"])
+    results = sorted(name for name in members if "result--" in name or "split--" in name)
+    assert len(results) == 2 + 2 * 2
+    taken = 0
+    for seed in range(FILES["comparisons"]):
+        rng = random.Random(seed)
+        path = tmp_path / f"{seed}.zip"
+        if seed % 2:
+            path.write_text(json.dumps(altered(told, rng)))
+        else:
+            name = rng.choice(results)
+            with zipfile.ZipFile(path, "w") as archive:
+                for member, data in members.items():
+                    archive.writestr(member, mutated(data, rng) if member == name else data)
+        with Store(tmp_path / f"store{seed}") as other:
+            found = tried(partial(import_run, other), path, path=path)
+            if found is None:
+                assert other.runs() == []
+            else:
+                taken += 1
+                look_at(other, found, tmp_path)
+    assert 0 < taken < FILES["comparisons"]
 
 
 def test_a_pickle_in_a_run_is_never_read(store, tmp_path):

@@ -93,17 +93,17 @@ def test_a_sweep_names_its_model_and_seeds(store):
 
 def test_in_a_list_no_two_names_are_equal(store):
     labels = [stored(store, config=small(seed=seed), label="mine") for seed in (0, 1)]
-    twins = [stored(store), stored(store)]
+    alike = [stored(store), stored(store)]
     other = stored(store, data={**DATA, "sha256": "ab" * 32})
     alone = stored(store, config=small(seed=5))
-    runs = [*labels, *twins, other, alone]
+    runs = [*labels, *alike, other, alone]
     names = distinct_names(runs)
     assert len(set(names.values())) == len(runs)
     assert names[labels[0].id] == "mine, seed 0" and names[labels[1].id] == "mine, seed 1"
     assert names[alone.id] == run_name(alone)
     assert ", data ababab" in names[other.id]
-    for twin in twins:  # told apart by their time, or if that is the same by their id
-        assert names[twin.id].startswith(f"{run_name(twin)}, data {DATA['sha256'][:6]}, ")
+    for one in alike:  # told apart by their time, or if that is the same by their id
+        assert names[one.id].startswith(f"{run_name(one)}, data {DATA['sha256'][:6]}, ")
 
 
 def test_every_page_with_runs_names_model_and_seed(store):

@@ -106,7 +106,7 @@ def test_where_nothing_can_be_written_the_export_says_so(
     store: Store, run: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "r.html").mkdir()
-    with pytest.raises(StoreError, match="r.html cannot be written; give the name of a file"):
+    with pytest.raises(StoreError, match="r.html is a folder; give the name of a file in it"):
         export(store, run.id, tmp_path / "r.html")
 
 

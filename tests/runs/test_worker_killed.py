@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from dataclasses import replace
@@ -10,6 +11,8 @@ from pathlib import Path
 import numpy as np
 from store_workers import Nursery, alive, figures, kill, small, states, wait_for
 
+from gmc_core.comparison.plan import ComparisonPlan
+from gmc_core.runs.comparisons import submit_or_find_comparison
 from gmc_core.runs.store import Store, artifacts
 from gmc_core.runs.sweeps import SweepConfig, submit_sweep, sweep_results
 from gmc_core.runs.worker import work
@@ -88,3 +91,30 @@ def test_a_killed_run_of_several_repetitions_keeps_the_finished_ones(tmp_path: P
         wait_for(lambda: store.run(run.id).state == "finished")
     assert figures(store, run.id) == figures(quiet, expected.id)
     assert (store.folder(run.id) / "held-out-0.npz").stat().st_mtime_ns == kept
+
+
+def test_a_killed_comparison_keeps_its_fits(tmp_path: Path) -> None:
+    slow = "paper:epsilon=0.3:iterations=1000"
+    plan = ComparisonPlan(("bias", slow), ("Bias", "Slow"), "bias")
+    store = Store(tmp_path)
+    run, _ = submit_or_find_comparison(store, replace(small(), weak_users=None), plan)
+    with Nursery(store.path, idle_seconds=0, polite=False) as nursery:
+        pid = nursery.worker()
+        wait_for(lambda: [c.state for c in store.cells(run.id)] == ["done", "running"])
+        kill(pid)
+        wait_for(lambda: not alive(pid))
+    store.notice_dead(force=True)
+    killed = store.run(run.id)
+    assert (killed.state, killed.iteration) == ("interrupted", 1)
+    (kept,) = store.folder(run.id).glob("result--bias-*.npz")
+    before = kept.stat().st_mtime_ns
+    quick = replace(plan, methods=("bias", "item"))
+    with store.writing() as database:  # the same run with a method that ends
+        database.execute(
+            "UPDATE runs SET key = NULL, comparison = ?", (json.dumps(quick.as_dict()),)
+        )
+    store.resume(run.id)
+    work(store, idle_seconds=0, polite=False)
+    assert [cell.reused for cell in store.cells(run.id)] == [True, False]
+    assert store.run(run.id).state == "finished"
+    assert kept.stat().st_mtime_ns == before

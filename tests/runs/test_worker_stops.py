@@ -15,7 +15,7 @@ from gmc_core.base.errors import NumericalError
 from gmc_core.fitting.experiment import ExperimentConfig
 from gmc_core.runs.store import Store, StoreError, artifacts, watch
 from gmc_core.runs.store.queue import Lost, beat, register, take
-from gmc_core.runs.worker import compute, ensure_worker, log_path, work
+from gmc_core.runs.worker import attempt, compute, ensure_worker, log_path, work
 
 
 def in_thread(store: Store, **arguments: object) -> threading.Thread:
@@ -97,14 +97,14 @@ def test_cancelled_before_the_first_iteration_there_is_no_model(
 ) -> None:
     store = Store(tmp_path)
     run = store.submit(small())
-    original = compute.prepare
+    original = attempt.prepare
 
     def slow(config: ExperimentConfig) -> object:
         store.cancel(run.id)
         time.sleep(1.0)
         return original(config)
 
-    monkeypatch.setattr(compute, "prepare", slow)
+    monkeypatch.setattr(attempt, "prepare", slow)
     work(store, idle_seconds=0, polite=False)
     run = store.run(run.id)
     assert run.state == "cancelled"
@@ -180,7 +180,7 @@ def test_a_defect_does_not_end_the_worker(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_full_disk_makes_the_run_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compute, "_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(attempt, "_RETRY_SECONDS", 0.01)
     failures = iter([True] * 5)
     original = compute.Claim.add_record
 
@@ -230,7 +230,7 @@ def test_a_state_of_other_dimensions_is_not_used(tmp_path: Path) -> None:
     assert [r.nmae for _, r in again][: len(before)] == [r.nmae for _, r in before]
 
 
-def test_a_clock_that_is_set_back_buries_nobody(
+def test_a_clock_that_is_set_back_expires_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = Store(tmp_path)

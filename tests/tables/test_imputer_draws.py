@@ -250,7 +250,7 @@ def test_what_cannot_be_pooled(estimates, variances, degrees):
 
 
 def test_pooled_errors_cover_the_mean_of_the_whole_table():
-    """The docs' recipe: each table from an imputer of rows drawn with replacement."""
+    """As the docs say: each table from an imputer of rows drawn with replacement."""
     rng, inside, alone, times = np.random.default_rng(5), 0, 0, 25
     for _ in range(times):
         cause = rng.normal(size=(40, 1))

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from gmc_core.fitting.experiment import ExperimentConfig
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol.filters import Filter
+from gmc_core.runs.comparisons import all_comparisons
 from gmc_core.runs.store import Store
 from gmc_core.runs.sweeps import SweepConfig, submit_sweep
 from gmc_core.runs.worker import work
@@ -151,8 +152,9 @@ def measure_claims(home: Path) -> str:
     command = [sys.executable, "-m", "gmc_core", "claims", f"--max-items={FEW}"]
     environment = {**os.environ, "GMC_HOME": str(home)}
     subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=True)
-    (folder,) = (home / "comparisons").iterdir()
-    return folder.name
+    with Store(home) as store:
+        (run,) = all_comparisons(store)
+        return run.id
 
 
 def take(

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from gmc_core import former
 from gmc_core.base.errors import ConfigError, NumericalError
 from gmc_core.comparison.comparators.gaussian import fit_and_predict
 from gmc_core.data.ratings import Ratings
 from gmc_core.fitting.auto import SECONDS, choose
 from gmc_core.fitting.experiment import MODEL_VERSIONS
 from gmc_core.fitting.fit import Fit
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol.holdout import hold_out
 from gmc_core.protocol.splits import Split
@@ -24,8 +25,8 @@ AUTO_VERSION = 2
 
 
 @dataclass(frozen=True)
-class TunedRecipe:
-    """The paper's recipe with ε and L of least NMAE on ratings held out of training.
+class TunedMapEm:
+    """The paper's MAP-EM with ε and L of least NMAE on ratings held out of training.
 
     factors : what the scale's default ε is multiplied with.
     iterations : the largest L; every smaller one is looked at too.
@@ -36,7 +37,7 @@ class TunedRecipe:
     iterations: int = 10
     seed: int = 0
     name: str = "paper-tuned"
-    label: str = "Gaussian: the paper's recipe, ε and L tuned"
+    label: str = "Gaussian: the paper's MAP-EM, ε and L tuned"
 
     def __post_init__(self) -> None:
         if not self.factors or self.iterations < 1:
@@ -47,7 +48,7 @@ class TunedRecipe:
         """What is tried, and the model's version."""
         return f"{VERSION} {MODEL_VERSIONS['paper']} {self.factors} {self.iterations} {self.seed}"
 
-    def choose(self, train: Ratings, team: Team) -> FitSettings:
+    def choose(self, train: Ratings, team: ThreadPool) -> FitSettings:
         """The settings of least NMAE; it never sees a split's held-out ratings.
 
         Raises
@@ -70,10 +71,10 @@ class TunedRecipe:
             except NumericalError:
                 continue  # the iterations before the breakdown count
         if not tried:
-            raise NumericalError("The recipe broke down with every ε tried. Raise ε.")
+            raise NumericalError("MAP-EM broke down with every ε tried. Raise ε.")
         return min(tried, key=lambda entry: entry[0])[1]
 
-    def predict(self, split: Split, team: Team) -> npt.NDArray[np.float64]:
+    def predict(self, split: Split, team: ThreadPool) -> npt.NDArray[np.float64]:
         """(n_test,) predictions after a fit to all training ratings; tuning is included."""
         return fit_and_predict(split, self.choose(split.train, team), team)
 
@@ -97,7 +98,10 @@ class AutoModel:
         latest = max(MODEL_VERSIONS.values())
         return f"{AUTO_VERSION} {latest} {self.seconds!r} {self.seed}"
 
-    def predict(self, split: Split, team: Team) -> npt.NDArray[np.float64]:
+    def predict(self, split: Split, team: ThreadPool) -> npt.NDArray[np.float64]:
         """(n_test,) predictions after a fit to all training ratings; choosing is included."""
         choice = choose(split.train, seconds=self.seconds, seed=self.seed, team=team)
         return fit_and_predict(split, choice.settings, team)
+
+
+__getattr__ = former.renamed(__name__, TunedRecipe="TunedMapEm")

@@ -7,7 +7,7 @@ Computer 42(8), 2009): ŷ_ui = μ + b_u + b_i + p_uᵀ q_i, with
 
 minimised over the users' (b_u, p_u) with the items fixed, then over the items', in turn:
 each is a ridge regression of its own. A novel user is one such regression on the ratings
-shown.
+of the query set.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from scipy import sparse
 
 from gmc_core.base.errors import ConfigError, DataError, NumericalError
 from gmc_core.gaussian.linalg import lapack
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.protocol.splits import Split
 
 FloatVector = npt.NDArray[np.float64]
@@ -70,7 +70,7 @@ class MatrixFactorisation:
             f"{self.bias_regularisation!r} {self.sweeps} {self.seed}"
         )
 
-    def predict(self, split: Split, team: Team) -> FloatVector:
+    def predict(self, split: Split, team: ThreadPool) -> FloatVector:
         """(n_test,) predictions; a user or item without ratings has b = 0 and no factors.
 
         Raises
@@ -107,7 +107,7 @@ class MatrixFactorisation:
         products = np.einsum("kf,kf->k", left[:, 1:], right[:, 1:])
         return np.asarray(mean + left[:, 0] + right[:, 0] + products)
 
-    def _regress(self, lists: _Lists, others: FloatMatrix, team: Team) -> FloatMatrix:
+    def _regress(self, lists: _Lists, others: FloatMatrix, team: ThreadPool) -> FloatMatrix:
         """(rows, 1 + factors) bias and factors of every row, given those of the columns."""
         sizes = np.diff(lists.indptr)
         solution = np.zeros((len(sizes), others.shape[1]))

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from gmc_core.data.hashes import file_sha256
 from gmc_core.fitting.experiment import MODEL_VERSIONS
 from gmc_core.fitting.fit import fit
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol.splits import Split
 
@@ -42,11 +42,13 @@ class GaussianMethod:
             content["noise"] = file_sha256(Path(noise))
         return json.dumps(content, sort_keys=True)
 
-    def predict(self, split: Split, team: Team) -> npt.NDArray[np.float64]:
+    def predict(self, split: Split, team: ThreadPool) -> npt.NDArray[np.float64]:
         """(n_test,) predictions of the last iteration."""
         return fit_and_predict(split, self.settings, team)
 
 
-def fit_and_predict(split: Split, settings: FitSettings, team: Team) -> npt.NDArray[np.float64]:
+def fit_and_predict(
+    split: Split, settings: FitSettings, team: ThreadPool
+) -> npt.NDArray[np.float64]:
     """(n_test,) predictions of the last iteration of a fit."""
     return fit(split, settings, team=team).predictions

@@ -17,7 +17,7 @@ from numba.core.event import install_timer
 
 from gmc_core.base.errors import NumericalError
 from gmc_core.comparison.comparators.method import Method
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.protocol.splits import Split
 
 LOOK_SECONDS = 0.01
@@ -44,11 +44,11 @@ class Outcome:
 class MeasuresItself(Protocol):
     """A method that works in another process, and knows what it cost there."""
 
-    def run(self, split: Split, team: Team) -> Outcome:
+    def run(self, split: Split, team: ThreadPool) -> Outcome:
         """Predictions and their cost."""
 
 
-def run_method(method: Method, split: Split, team: Team) -> Outcome:
+def run_method(method: Method, split: Split, team: ThreadPool) -> Outcome:
     """Fit, predict and measure.
 
     Raises

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.protocol.baselines import bias, global_mean, item_mean, user_mean
 from gmc_core.protocol.splits import Split
 
@@ -39,10 +39,10 @@ class Method(Protocol):
     def identity(self) -> str:
         """See above."""
 
-    def predict(self, split: Split, team: Team) -> FloatVector:
+    def predict(self, split: Split, team: ThreadPool) -> FloatVector:
         """(n_test,) raw predictions, in ratings, in the order of the split's test ratings.
 
-        It may look at ``split.train`` and ``split.shown`` and at the positions of the
+        It may look at ``split.train`` and ``split.query`` and at the positions of the
         test ratings, never at ``split.test_values``.
 
         Raises
@@ -50,7 +50,7 @@ class Method(Protocol):
         GmcError
             If the method cannot work on this split.
         Cancelled
-            If the team's owner wants to stop.
+            If the pool's owner wants to stop.
         """
 
 
@@ -68,7 +68,7 @@ class Baseline:
         """Name and version: there is nothing to set."""
         return f"{self.name} {self.version}"
 
-    def predict(self, split: Split, team: Team) -> FloatVector:
+    def predict(self, split: Split, team: ThreadPool) -> FloatVector:
         """(n_test,) predictions; see :mod:`gmc_core.protocol.baselines`."""
         team.check()
         return self.function(split)

@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import Any
 
 from gmc_core.base.errors import ConfigError
-from gmc_core.comparison.comparators.chosen import AutoModel, TunedRecipe
+from gmc_core.comparison.comparators.chosen import AutoModel, TunedMapEm
+from gmc_core.comparison.comparators.external import ENVIRONMENT, EXTERNAL_LABELS, ExternalBaseline
 from gmc_core.comparison.comparators.factorisation import MatrixFactorisation
 from gmc_core.comparison.comparators.gaussian import GaussianMethod
+from gmc_core.comparison.comparators.item_knn import ItemKnn
 from gmc_core.comparison.comparators.method import BASELINES, Method
-from gmc_core.comparison.comparators.peers import ENVIRONMENT, PEER_LABELS, PeerMethod
-from gmc_core.comparison.comparators.proximity import ItemProximity
 from gmc_core.data.ratings import RatingScale
 from gmc_core.gaussian.models import MODELS, settings_for
 from gmc_core.gaussian.settings import FitSettings
@@ -26,31 +26,34 @@ COMPARATORS: dict[str, Method] = {
     **BASELINES,
     **{
         method.name: method
-        for method in (ItemProximity(), MatrixFactorisation(), TunedRecipe(), AutoModel())
+        for method in (ItemKnn(), MatrixFactorisation(), TunedMapEm(), AutoModel())
     },
 }
 
 
-def available(peers: Mapping[str, str] | None = None) -> dict[str, str]:
+def available(external: Mapping[str, str] | None = None) -> dict[str, str]:
     """Names of all methods that can run → their labels, models first, packages last.
 
-    peers : of :func:`gmc_core.comparison.comparators.peers.installed_peers`.
+    external : of :func:`gmc_core.comparison.comparators.external.installed_baselines`.
     """
     return {
         **{name: _label(name) for name in MODELS},
         **{name: method.label for name, method in COMPARATORS.items()},
-        **{name: PEER_LABELS[name] for name in peers or {}},
+        **{name: EXTERNAL_LABELS[name] for name in external or {}},
     }
 
 
-def method_named(name: str, scale: RatingScale, peers: Mapping[str, str] | None = None) -> Method:
+def method_named(
+    name: str, scale: RatingScale, external: Mapping[str, str] | None = None
+) -> Method:
     """A method by its name.
 
     Parameters
     ----------
     name : of :func:`available`; a model's with settings after colons.
     scale : of the ratings; some settings depend on it.
-    peers : name → interpreter, of :func:`gmc_core.comparison.comparators.peers.installed_peers`.
+    external : name → interpreter, of
+        :func:`gmc_core.comparison.comparators.external.installed_baselines`.
 
     Raises
     ------
@@ -63,17 +66,17 @@ def method_named(name: str, scale: RatingScale, peers: Mapping[str, str] | None 
         return _auto(name)
     if name.partition(":")[0] in MODELS:
         return _model(name, scale)
-    if name in (peers or {}):
-        assert peers is not None
-        return PeerMethod(name, peers[name])
-    if name in PEER_LABELS:
+    if name in (external or {}):
+        assert external is not None
+        return ExternalBaseline(name, external[name])
+    if name in EXTERNAL_LABELS:
         raise ConfigError(
-            f"{PEER_LABELS[name]} is not installed in any Python that was named. Give one that "
+            f"{EXTERNAL_LABELS[name]} is not installed in any Python that was named. Give one that "
             f"has it with --peer-python, or in {ENVIRONMENT}."
         )
     raise ConfigError(
         f"There is no method {name!r}; there are {', '.join(available())}, and with other "
-        f"packages {', '.join(PEER_LABELS)}."
+        f"packages {', '.join(EXTERNAL_LABELS)}."
     )
 
 

@@ -217,24 +217,31 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def _folder_members(folder: Path) -> list[Member]:
-    members = []
+    return [_file_member(path, folder, depth) for path, depth in folder_files(folder)]
+
+
+def folder_files(folder: Path) -> list[tuple[Path, int]]:
+    """The files of a folder that can be read as data, in order, with the number of folders above.
+
+    Raises
+    ------
+    DataError
+        If there are more than ``MAX_FOLDER_FILES``.
+    """
+    found: list[tuple[Path, int]] = []
     for parent, folders, files in os.walk(folder):
         depth = len(Path(parent).relative_to(folder).parts)
         folders[:] = sorted(
             name for name in folders if depth < MAX_FOLDER_DEPTH and not name.startswith(".")
         )
-        members += [
-            _file_member(Path(parent) / name, folder, depth)
-            for name in sorted(files)
-            if not name.startswith(".")
-        ]
-        if len(members) > MAX_FOLDER_FILES:
+        found += [(Path(parent) / name, depth) for name in sorted(files) if name[0] != "."]
+        if len(found) > MAX_FOLDER_FILES:
             raise DataError(
                 f"The folder holds more than {MAX_FOLDER_FILES:,} files; give the folder or the "
                 "file of the data set itself.",
                 path=folder,
             )
-    return members
+    return found
 
 
 def _file_member(path: Path, root: Path | None, depth: int) -> Member:

@@ -17,6 +17,7 @@ from typing import TypeVar
 import scipy.linalg  # noqa: F401  (its BLAS must be loaded before the controller looks)
 from threadpoolctl import ThreadpoolController
 
+from gmc_core import former
 from gmc_core.base.errors import ConfigError
 
 Item = TypeVar("Item")
@@ -140,10 +141,9 @@ class ThreadPool:
             yield
 
 
-# The name of before, which other rooms still use.
-Team = ThreadPool
-
-
 def spans(total: int, size: int) -> Sequence[tuple[int, int]]:
     """[0, total) cut into pieces of ``size``: (start, stop) pairs."""
     return [(start, min(start + size, total)) for start in range(0, total, size)]
+
+
+__getattr__ = former.renamed(__name__, Team="ThreadPool")

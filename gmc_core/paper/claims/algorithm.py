@@ -173,7 +173,7 @@ def memory(results: Results) -> Verdict:
         raise NotMeasured("Memory is measured by the comparison with other methods, which is open.")
     found = [
         outcome.peak_bytes
-        for key in comparison.truths
+        for key in comparison.held_out
         if (outcome := comparison.outcomes.get(("paper", key))) is not None
         and np.isfinite(outcome.peak_bytes)
     ]

@@ -11,12 +11,16 @@ from functools import lru_cache
 
 from gmc_core.comparison.comparators import method_named
 from gmc_core.comparison.compare import Comparison
-from gmc_core.comparison.comparison_files import method_key
+from gmc_core.comparison.plan import ComparisonPlan
 from gmc_core.fitting.experiment import ExperimentConfig
 from gmc_core.paper.claims.results import Measured, Results
 from gmc_core.paper.claims.subject import METHODS, Subject
-from gmc_core.runs.store import RESUMABLE, Run, Store, comparisons
-from gmc_core.runs.store.comparisons import ComparisonFolder, Plan, Status
+from gmc_core.runs.comparisons import (
+    all_comparisons,
+    comparison_of,
+    submit_or_find_comparison,
+)
+from gmc_core.runs.store import RESUMABLE, Run, Store
 from gmc_core.runs.store.submitting import anywhere, key_of
 
 # A finished run is worth more than one under way, and that more than a stopped one.
@@ -30,13 +34,14 @@ class Progress:
     runs : by experiment, as far as they have been submitted.
     missing : experiments without a run, or with one that was stopped and can go on.
     active : experiments whose run is queued or running.
-    comparison : its status. comparison_missing : whether it must be started.
+    comparison : its run, None before it has been submitted. comparison_missing : whether it must be
+        started, or started again.
     """
 
     runs: dict[str, Run]
     missing: tuple[str, ...]
     active: tuple[str, ...]
-    comparison: Status
+    comparison: Run | None
     comparison_missing: bool
 
     @property
@@ -50,11 +55,14 @@ class Progress:
         return done / max(total, 1)
 
     @property
+    def comparing(self) -> bool:
+        """Whether the comparison is queued or running."""
+        return self.comparison is not None and not self.comparison.ended_for_good
+
+    @property
     def complete(self) -> bool:
         """Whether nothing is left to compute."""
-        return not (
-            self.missing or self.active or self.comparison_missing or self.comparison.active
-        )
+        return not (self.missing or self.active or self.comparison_missing or self.comparing)
 
 
 def runs_of(store: Store, subject: Subject) -> dict[str, Run]:
@@ -93,14 +101,13 @@ def progress(store: Store, subject: Subject) -> Progress:
     """How far it is; changes nothing."""
     runs = runs_of(store, subject)
     names = subject.experiments()
-    folder = comparison_of(subject)
-    status = folder.status()
+    comparison = comparison_run(store, subject)
     return Progress(
         runs=runs,
         missing=tuple(name for name in names if name not in runs or _goes_on(runs[name])),
         active=tuple(name for name, run in runs.items() if not run.ended_for_good),
-        comparison=status,
-        comparison_missing=not status.active and not _covers(folder, status, subject),
+        comparison=comparison,
+        comparison_missing=comparison is None or comparison.resumable,
     )
 
 
@@ -113,7 +120,8 @@ def _goes_on(run: Run) -> bool:
 def submit(store: Store, subject: Subject) -> dict[str, Run]:
     """Queue what is missing and resume what was stopped; the runs by experiment.
 
-    Nothing computes until there is a worker, see :func:`gmc_core.runs.worker.ensure_worker`.
+    The comparison is not among them, see :func:`submit_comparison`. Nothing computes until there
+    is a worker, see :func:`gmc_core.runs.worker.ensure_worker`.
     """
     runs = runs_of(store, subject)
     for name, config in subject.experiments().items():
@@ -132,9 +140,9 @@ def cancel(store: Store, subject: Subject) -> None:
     for run in runs_of(store, subject).values():
         if not run.ended_for_good:
             store.cancel(run.id)
-    folder = comparison_of(subject)
-    if folder.status().active:
-        folder.cancel()
+    comparison = comparison_run(store, subject)
+    if comparison is not None and not comparison.ended_for_good:
+        store.cancel(comparison.id)
 
 
 def label(name: str, config: ExperimentConfig) -> str:
@@ -159,52 +167,51 @@ def label(name: str, config: ExperimentConfig) -> str:
 # The comparison --------------------------------------------------------------------------
 
 
-def comparison_of(subject: Subject) -> ComparisonFolder:
-    """The claims' own comparison of methods on these data; the Compare page lists it.
-
-    Its own, so that nobody's choice of methods and seeds is replaced.
-    """
-    identity = comparisons.folder_for(anywhere(subject.base)).id
-    return ComparisonFolder(comparisons.comparisons_folder() / f"claims-{identity}")
-
-
-def _covers(folder: ComparisonFolder, status: Status, subject: Subject) -> bool:
-    """Whether a comparison has what the claims need."""
-    plan = folder.plan()
-    return (
-        plan is not None
-        and status.state == "finished"
-        and set(METHODS) <= {name for name, *_ in plan.methods}
-        and set(range(subject.splits)) <= set(plan.seeds)
-    )
-
-
-def start_comparison(subject: Subject) -> ComparisonFolder:
-    """Compute the comparison in a process of its own, unless it is there or under way.
-
-    Raises
-    ------
-    StoreError
-        If its folder cannot be written or the process not be started.
-    """
-    folder = comparison_of(subject)
-    status, old = folder.status(), folder.plan()
-    if status.active or _covers(folder, status, subject):
-        return folder
-    seeds = tuple(range(subject.splits))
+def plan_of(subject: Subject) -> ComparisonPlan:
+    """The methods and splits that the claims compare."""
     made = [method_named(name, subject.scale) for name in METHODS]
-    plan = Plan(
-        title=f"Claims: {subject.data['name']}, {subject.data['items']:,} items, weak",
-        command=comparisons.command_for(subject.base, folder, seeds, METHODS, "paper"),
-        protocol="weak",
-        seeds=seeds,
-        methods=tuple((m.name, m.label, method_key(m)) for m in made),
-        reference="paper",
-        scale=old.scale if old else None,
-        splits=old.splits if old and old.seeds == seeds else (),
+    return ComparisonPlan.of(made, range(subject.splits), "paper")
+
+
+def comparison_run(store: Store, subject: Subject) -> Run | None:
+    """The comparison that has what the claims need, the most useful one where there are several.
+
+    A finished one with more methods or splits serves as well.
+    """
+    plan = plan_of(subject)
+    key = key_of(anywhere(subject.base), subject.data, plan)
+    found: Run | None = None
+    for run in all_comparisons(store):  # newest first
+        if not run.answers or not (run.key == key or _covers(run, plan, subject)):
+            continue
+        if found is None or _WORTH.index(run.state) < _WORTH.index(found.state):
+            found = run
+    return found
+
+
+def _covers(run: Run, plan: ComparisonPlan, subject: Subject) -> bool:
+    """Whether a finished comparison of the same splits has all methods and seeds."""
+    other, base = run.comparison, subject.base
+    if other is None or run.state != "finished" or run.resumable or run.key is None:
+        return False
+    return (
+        run.data_sha256 == subject.data["sha256"]
+        and set(plan.methods) <= set(other.methods)
+        and set(plan.seeds) <= set(other.seeds)
+        # Its key is another one if a method's code has changed since, or the splits are others.
+        and run.key == key_of(anywhere(base), subject.data, other)
     )
-    comparisons.start(folder, plan)
-    return folder
+
+
+def submit_comparison(store: Store, subject: Subject) -> Run:
+    """Queue the comparison behind the runs, or resume it, unless it is there or on its way."""
+    found = comparison_run(store, subject)
+    if found is not None and not found.resumable:
+        return found
+    label = f"Claims: {subject.data['name']}, {subject.data['items']:,} items, weak"
+    return submit_or_find_comparison(
+        store, subject.base, plan_of(subject), label=label, data=subject.data
+    )[0]
 
 
 def with_rivals(own: Comparison, other: Comparison | None) -> Comparison:
@@ -218,9 +225,9 @@ def with_rivals(own: Comparison, other: Comparison | None) -> Comparison:
     rivals = {
         name: label
         for name, label in other.labels.items()
-        if name not in own.labels and all((name, key) in other.outcomes for key in own.truths)
+        if name not in own.labels and all((name, key) in other.outcomes for key in own.held_out)
     }
-    outcomes = {(name, key): other.outcomes[name, key] for name in rivals for key in own.truths}
+    outcomes = {(name, key): other.outcomes[name, key] for name in rivals for key in own.held_out}
     return replace(own, labels={**own.labels, **rivals}, outcomes={**own.outcomes, **outcomes})
 
 
@@ -229,11 +236,15 @@ def with_rivals(own: Comparison, other: Comparison | None) -> Comparison:
 
 def look(store: Store, subject: Subject) -> Results:
     """All that has been found so far; changes nothing."""
-    folder = comparison_of(subject)
-    comparison = folder.comparison()
-    if comparison is not None and comparison.outcomes:
-        others = comparisons.folder_for(anywhere(subject.base)).comparison()
-        comparison = with_rivals(comparison, others)
+    run = comparison_run(store, subject)
+    comparison = (
+        None if run is None else _compared(_Hashed(store), run.id, run.state, run.iteration)
+    )
+    if run is not None and comparison is not None and comparison.outcomes:
+        for other in all_comparisons(store):
+            if other.answers and other.data_sha256 == run.data_sha256 and other.id != run.id:
+                rival = _compared(_Hashed(store), other.id, other.state, other.iteration)
+                comparison = with_rivals(comparison, rival)
     return Results(
         subject,
         {
@@ -241,8 +252,8 @@ def look(store: Store, subject: Subject) -> Results:
             for name, run in runs_of(store, subject).items()
         },
         comparison if comparison is not None and comparison.outcomes else None,
-        folder.id,
-        folder.status().state,
+        "" if run is None else run.id,
+        "" if run is None else run.state,
     )
 
 
@@ -263,6 +274,12 @@ class _Hashed:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Hashed) and self.store.path == other.store.path
+
+
+@lru_cache(maxsize=8)
+def _compared(holder: _Hashed, identity: str, state: str, done: int) -> Comparison | None:
+    """A comparison as far as it has come; read again only when a fit more has ended."""
+    return comparison_of(holder.store, holder.store.run(identity))
 
 
 @lru_cache(maxsize=64)

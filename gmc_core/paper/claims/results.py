@@ -54,7 +54,7 @@ class Results:
 
     measured : by the names of :meth:`Subject.experiments`, as far as there is a run.
     comparison : with other methods, None before it has a result. comparison_id : its id.
-    comparison_state : as in :class:`gmc_core.runs.store.comparisons.Status`.
+    comparison_state : of its run; "" where there is none.
     """
 
     subject: Subject

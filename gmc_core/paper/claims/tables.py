@@ -154,7 +154,7 @@ def _cost_ratio(results: Results, name: str, label: str) -> Line:
     logs = np.array(
         [
             np.log(ours.cpu_seconds / theirs.cpu_seconds)
-            for key in comparison.truths
+            for key in comparison.held_out
             if (ours := comparison.outcomes.get(("paper", key))) is not None
             and (theirs := comparison.outcomes.get((name, key))) is not None
             and ours.cpu_seconds > 0

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from gmc_core.fitting.fit import IterationRecord
 from gmc_core.gaussian.covariance import DenseCovariance, FactoredCovariance
 from gmc_core.gaussian.em import EmState
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.mixture import Mixture, MixtureState
 from gmc_core.gaussian.parameters import Gaussian
 from gmc_core.protocol.splits import Split
@@ -104,7 +104,7 @@ def load_checkpoint(folder: Path, key: str) -> Checkpoint | None:
                 mixture = Mixture(file["proportions"], gaussians)
                 state = MixtureState(
                     iteration,
-                    mixture.pooled(Team()),
+                    mixture.pooled(ThreadPool()),
                     weights,
                     mixture=mixture,
                     responsibilities=file["responsibilities"],

@@ -13,6 +13,7 @@ from typing import Any
 
 from gmc_core.base.kinds import shortest_text
 from gmc_core.base.setting import declared
+from gmc_core.comparison.plan import ComparisonPlan
 from gmc_core.data.datasets import DATASETS
 from gmc_core.data.hashes import ROLES, given_name, is_hash, option
 from gmc_core.data.ratings import RatingScale
@@ -35,6 +36,10 @@ def command(run: Run, data: Mapping[str, Any] | None = None) -> str:
         own: its children have.
     """
     known = run.data if data is None else data
+    if run.comparison is not None:
+        arguments = repeating(run.config, known, sweep=True, fit=False)
+        arguments += _comparing(run.config, run.comparison)
+        return f"{PROGRAM} compare {shlex.join(arguments)}"
     arguments = repeating(run.config, known, sweep=run.sweep is not None)
     if run.sweep is None:
         return f"{PROGRAM} fit {shlex.join(arguments)}"
@@ -46,6 +51,16 @@ def command(run: Run, data: Mapping[str, Any] | None = None) -> str:
     if run.keeps_model:
         arguments.append("--keep-models")
     return f"{PROGRAM} sweep {shlex.join(lists + arguments)}"
+
+
+def _comparing(config: ExperimentConfig, plan: ComparisonPlan) -> list[str]:
+    """The arguments of ``gmc compare`` beside those of the data."""
+    return [
+        *(() if config.protocol == "pair" else (f"--seeds={_joined(list(plan.seeds))}",)),
+        f"--methods={','.join(plan.methods)}",
+        f"--reference={plan.reference}",
+        *(f"--peer-python={python}" for python in plan.pythons),
+    ]
 
 
 def repeating(

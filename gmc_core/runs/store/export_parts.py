@@ -15,11 +15,20 @@ from gmc_core.runs.store.store import Store
 
 
 def csv_of(store: Store, run: Run) -> str:
-    """One line per record. No cell can be taken for a formula by a spreadsheet."""
+    """One line per record, of a comparison per method.
+
+    No cell can be taken for a formula by a spreadsheet.
+    """
     if run.sweep is not None:
         from gmc_core.runs.sweeps import sweep_results
 
         rows: list[dict[Any, Any]] = sweep_results(store, run.id).to_dict("records")
+    elif run.comparison is not None:
+        from gmc_core.comparison.table import lines
+        from gmc_core.runs.comparisons import comparison_of
+
+        comparison = comparison_of(store, run)
+        rows = [] if comparison is None else lines(comparison.rows())  # type: ignore[arg-type]
     else:
         rows = [
             {"repetition": r, "seed": run.seeds[r], **record.as_dict()}

@@ -2,23 +2,53 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 from dataclasses import replace
 from typing import Any
 
 from gmc_core.base.errors import GmcError
+from gmc_core.comparison.plan import ComparisonPlan
 from gmc_core.data.hashes import is_hash
 from gmc_core.data.ratings import RatingScale
 from gmc_core.fitting.experiment import MODEL_VERSIONS, ExperimentConfig
 from gmc_core.protocol.splits import default_counts
 
 
-def key_of(config: ExperimentConfig, data: dict[str, Any] | None) -> str | None:
-    """The run's key with the scale's defaults filled in, None for unknown data."""
+def key_of(
+    config: ExperimentConfig, data: dict[str, Any] | None, plan: ComparisonPlan | None = None
+) -> str | None:
+    """The run's key with the scale's defaults filled in, None for unknown data.
+
+    plan : of a comparison; its key is None too where a method cannot be made any more.
+    """
+    if plan is not None:
+        return _comparison_key(config, data, plan)
     if data is None or ("side_sha256" not in data and config.fit.model != "paper"):
         return None
     return _complete(config, data).key(data["sha256"], data.get("side_sha256", ""))
+
+
+def _comparison_key(
+    config: ExperimentConfig, data: dict[str, Any] | None, plan: ComparisonPlan
+) -> str | None:
+    """Hash of the data, the splits and the methods; not of the reference, nor of any order."""
+    if data is None or "side_sha256" not in data:
+        return None
+    try:
+        identity = plan.identity(RatingScale(*data["scale"]))
+    except GmcError:
+        return None  # another package's Python is gone, say
+    counts = {"weak_users": config.weak_users, "strong_users": config.strong_users}
+    content = {
+        "comparison": identity,
+        "protocol": config.protocol,
+        **counts | usual_counts(config, data),
+        "data_sha256": data["sha256"],
+        "side_sha256": data["side_sha256"],
+    }
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _complete(config: ExperimentConfig, data: dict[str, Any]) -> ExperimentConfig:

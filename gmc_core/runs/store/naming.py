@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Protocol
 
+from gmc_core.base.words import moment
+from gmc_core.comparison.plan import ComparisonPlan
 from gmc_core.data.hashes import given_name
 from gmc_core.data.ratings import RatingScale
 from gmc_core.fitting.config import ExperimentConfig
@@ -31,6 +32,8 @@ class Named(Protocol):
     def config(self) -> ExperimentConfig: ...
     @property
     def sweep(self) -> dict[str, Any] | None: ...
+    @property
+    def comparison(self) -> ComparisonPlan | None: ...
     @property
     def data(self) -> dict[str, Any] | None: ...
     @property
@@ -57,6 +60,10 @@ def run_name(run: Named) -> str:
     config = run.config
     if run.sweep is not None:
         return _sweep_name(run)
+    if run.comparison is not None:
+        count = len(run.comparison.methods)
+        words = [f"Comparison of {count} method{'s' if count > 1 else ''} on {data_name(run)}"]
+        return ", ".join([*words, *seed_words(run), _protocol(config), *population_words(config)])
     parts = [data_name(run), model_words(config.fit), *seed_words(run), _protocol(config)]
     parts += setting_words(config, run.data)
     return ", ".join([*parts, f"L = {config.fit.iterations}"])
@@ -134,7 +141,12 @@ def setting_words(
         words.append(f"{fit.signals} as signals{block}")
     if fit.dtype != "float64":
         words.append(fit.dtype)
-    return words + _user_words(config) + _filter_words(config)
+    return words + population_words(config)
+
+
+def population_words(config: ExperimentConfig) -> list[str]:
+    """Which users and items, where that differs from the default."""
+    return _user_words(config) + _filter_words(config)
 
 
 def _noise_words(fit: FitSettings, usual: FitSettings) -> list[str]:
@@ -169,10 +181,6 @@ def _filter_words(config: ExperimentConfig) -> list[str]:
 
 def found_words(run: Named) -> str:
     """What became of a run that a start has found instead of a new one, and when."""
-
-    def moment(seconds: float) -> str:
-        return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
-
     if run.state == "finished":
         ended = "" if run.ended is None else f" on {moment(run.ended)}"
         return f"was computed{ended}"
@@ -203,19 +211,23 @@ def distinct_names(runs: Sequence[Named]) -> dict[str, str]:
 
 def differing_words(runs: Sequence[Named]) -> list[str]:
     """Of each run the settings in which it differs from the others; "" where in none."""
-    every = [
-        [
-            model_words(run.config.fit),
-            _protocol(run.config),
-            *setting_words(run.config, run.data),
-            f"L = {run.iterations}",
-            *seed_words(run),
-            *(["with objective"] if run.config.fit.objective else []),
-        ]
-        for run in runs
-    ]
+    every = [_all_words(run) for run in runs]
     shared = set.intersection(*map(set, every)) if every else set()
     return [", ".join(word for word in words if word not in shared) for words in every]
+
+
+def _all_words(run: Named) -> list[str]:
+    """Every setting of a run in words; of a comparison its methods."""
+    if run.comparison is not None:
+        return [*run.comparison.methods, *seed_words(run), _protocol(run.config)]
+    return [
+        model_words(run.config.fit),
+        _protocol(run.config),
+        *setting_words(run.config, run.data),
+        f"L = {run.iterations}",
+        *seed_words(run),
+        *(["with objective"] if run.config.fit.objective else []),
+    ]
 
 
 def _data_hash(runs: Sequence[Named]) -> list[str]:
@@ -223,7 +235,7 @@ def _data_hash(runs: Sequence[Named]) -> list[str]:
 
 
 def _submitted(runs: Sequence[Named]) -> list[str]:
-    return [time.strftime("%Y-%m-%d %H:%M", time.localtime(run.created)) for run in runs]
+    return [moment(run.created) for run in runs]
 
 
 def _identity(runs: Sequence[Named]) -> list[str]:

@@ -19,6 +19,7 @@ from typing import Any
 from gmc_core.base.version import package_version
 from gmc_core.fitting.fit import IterationRecord
 from gmc_core.fitting.provenance import with_noise
+from gmc_core.runs.store.cells import Cell
 from gmc_core.runs.store.errors import explained
 from gmc_core.runs.store.identity import host, machine, process_mark
 from gmc_core.runs.store.places import disk_bytes
@@ -31,31 +32,39 @@ class Lost(Exception):
     """The run is no longer this worker's."""
 
 
-def register(store: Store, worker: str, *, beside: bool = False) -> bool:
+def register(
+    store: Store, worker: str, *, beside: bool = False, only_run: str | None = None
+) -> bool:
     """Enter a worker's process; false if another one is alive already.
 
     A worker entered from another computer (or a container that is no more) counts as
     alive only if it beats while this one watches.
 
-    beside : work beside the others.
+    beside : work beside the others. only_run : the one run that this process computes, in
+        somebody's command; it takes nobody's place then.
     """
+    beside = beside or only_run is not None
     while True:
         store.notice_dead(force=True)
         before = {row["id"]: row["beat"] for row in store.rows("SELECT id, beat FROM workers")}
         with store.writing() as database:
-            others = store.rows("SELECT id, host, beat FROM workers")
+            others = store.rows("SELECT id, host, beat FROM workers WHERE only_run IS NULL")
             if beside or not others:
                 database.execute(
-                    "INSERT INTO workers (id, host, pid, process, started) VALUES (?, ?, ?, ?, ?)",
-                    (worker, host(), os.getpid(), process_mark(os.getpid()) or "", time.time()),
-                )
+                    "INSERT INTO workers (id, host, pid, process, started, only_run) "
+                    "VALUES (?, ?, ?, ?, ?, ?)",
+                    (
+                        worker, host(), os.getpid(), process_mark(os.getpid()) or "", time.time(),
+                        only_run,
+                    ),
+                )  # fmt: skip
                 return True
         if any(row["host"] == host() for row in others):
             return False
         time.sleep(1.0)
         if any(
             before.get(row["id"], -1) != row["beat"]
-            for row in store.rows("SELECT id, beat FROM workers")
+            for row in store.rows("SELECT id, beat FROM workers WHERE only_run IS NULL")
         ):
             return False
 
@@ -67,10 +76,15 @@ def retire(store: Store, worker: str, *, if_idle: bool = False) -> bool:
     either is seen here, or finds no worker and starts one.
     """
     with store.writing() as database:
-        if if_idle and store.rows("SELECT 1 FROM runs WHERE state = 'queued' AND kind = 'run'"):
+        if if_idle and store.rows("SELECT 1 FROM runs WHERE state = 'queued' AND kind != 'sweep'"):
             return False
+        # One that computed a single run says nothing of a worker that may be starting.
+        database.execute(
+            "DELETE FROM settings WHERE name = 'starting' AND NOT EXISTS "
+            "(SELECT 1 FROM workers WHERE id = ? AND only_run IS NOT NULL)",
+            (worker,),
+        )
         database.execute("DELETE FROM workers WHERE id = ?", (worker,))
-        database.execute("DELETE FROM settings WHERE name = 'starting'")
     return True
 
 
@@ -85,15 +99,20 @@ def beat(store: Store, worker: str, run: str | None) -> tuple[bool, bool]:
         return mine and bool(rows[0]["cancel"]), not mine
 
 
-def take(store: Store, worker: str) -> Claim | None:
-    """The oldest queued run, now this worker's; None if there is none."""
+def take(store: Store, worker: str, id: str | None = None) -> Claim | None:
+    """The oldest queued run, now this worker's; None if there is none.
+
+    id : this one instead, whatever else waits.
+    """
     with store.writing() as database:
-        # A worker that was buried while it slept is alive after all.
+        # A worker that was expired while it slept is alive after all.
         if not store.rows("SELECT 1 FROM workers WHERE id = ?", worker):
             raise Lost
         rows = store.rows(
-            "SELECT id FROM runs WHERE state = 'queued' AND kind = 'run' ORDER BY number LIMIT 1"
-        )
+            "SELECT id FROM runs WHERE state = 'queued' AND kind != 'sweep' "
+            "AND id = coalesce(?, id) ORDER BY number LIMIT 1",
+            id,
+        )  # fmt: skip
         if not rows:
             return None
         database.execute(
@@ -136,7 +155,7 @@ class Claim:
         data : of :func:`gmc_core.fitting.experiment.describe`; the noise is this run's own.
         """
         data = with_noise(self.run.config, data)
-        key = key_of(self.run.config, data)
+        key = key_of(self.run.config, data, self.run.comparison)
         assert key is not None
         with self._mine() as database:
             self._update(database, data=json.dumps(data), data_sha256=data["sha256"], key=key)
@@ -152,21 +171,22 @@ class Claim:
             self.store.remember_data(source_of(self.run.config), data)
         return key
 
-    def twin(self, key: str) -> str | None:
+    def cached_run(self, key: str) -> str | None:
         """A finished run with the same key, whose result can be taken over."""
         if self.store.rows("SELECT 1 FROM runs WHERE id = ? AND again = 1", self.run.id):
             return None
         rows = self.store.rows(
-            "SELECT id FROM runs WHERE key = ? AND kind = 'run' AND state = 'finished' "
-            "AND answers AND keep >= ? ORDER BY number LIMIT 1",
-            key, int(self.run.keeps_model),
+            "SELECT id FROM runs WHERE key = ? AND kind = ? AND state = 'finished' AND answers "
+            "AND keep >= ? AND id != ? "
+            "AND id NOT IN (SELECT run FROM cells WHERE state = 'failed') ORDER BY number LIMIT 1",
+            key, self.run.kind, int(self.run.keeps_model), self.run.id,
         )  # fmt: skip
         return rows[0]["id"] if rows else None
 
-    def take_over(self, twin: str) -> bool:
+    def take_over(self, cached: str) -> bool:
         """Finish with the result of an identical run; false if that has gone meanwhile."""
         self.clear_files()
-        source = self.store.folder(twin)
+        source = self.store.folder(cached)
         with explained(self.store.path):
             self.folder.mkdir(parents=True, exist_ok=True)
             for file in source.iterdir() if source.is_dir() else ():
@@ -176,24 +196,25 @@ class Claim:
                 except OSError:
                     shutil.copyfile(file, self.folder / file.name)
         with self._mine() as database:
-            if not self.store.rows("SELECT 1 FROM runs WHERE id = ?", twin):
+            if not self.store.rows("SELECT 1 FROM runs WHERE id = ?", cached):
                 return False
             for table, columns in (
                 ("records", "repetition, iteration, record"),
                 ("repetitions", "repetition, result"),
+                ("cells", "split, method, state, record"),
             ):
                 database.execute(f"DELETE FROM {table} WHERE run = ?", (self.run.id,))
                 database.execute(
                     f"INSERT INTO {table} (run, {columns}) "
                     f"SELECT ?, {columns} FROM {table} WHERE run = ?",
-                    (self.run.id, twin),
+                    (self.run.id, cached),
                 )
             database.execute(
                 "UPDATE runs SET (repetition, iteration, cost, summary) = (SELECT repetition, "
                 "iteration, cost, summary FROM runs WHERE id = ?) WHERE id = ?",
-                (twin, self.run.id),
+                (cached, self.run.id),
             )
-            self.end("finished", f"The result is that of the identical run {twin}.")
+            self.end("finished", f"The result is that of the identical run {cached}.")
         return True
 
     def start_at(
@@ -243,6 +264,31 @@ class Claim:
                 "INSERT OR REPLACE INTO repetitions (run, repetition, result) VALUES (?, ?, ?)",
                 (self.run.id, repetition, json.dumps(result)),
             )
+
+    def start_cells(self, *, anew: bool = False) -> None:
+        """Keep the fits of a comparison that are done; anew : none."""
+        with self._mine() as database:
+            database.execute(
+                "DELETE FROM cells WHERE run = ? AND (state != 'done' OR ?)", (self.run.id, anew)
+            )
+            self._count_cells(database)
+
+    def put_cell(self, cell: Cell) -> None:
+        """A fit of a comparison that begins or has ended; its files must be there then."""
+        with self._mine() as database:
+            database.execute(
+                "INSERT OR REPLACE INTO cells (run, split, method, state, record) "
+                "VALUES (?, ?, ?, ?, ?)",
+                (self.run.id, cell.split, cell.method, cell.state, json.dumps(cell.as_dict())),
+            )
+            self._count_cells(database)
+
+    def _count_cells(self, database: sqlite3.Connection) -> None:
+        database.execute(
+            "UPDATE runs SET disk = ?, iteration = (SELECT count(*) FROM cells WHERE run = runs.id "
+            "AND state != 'running') WHERE id = ?",
+            (disk_bytes(self.folder), self.run.id),
+        )
 
     def end(
         self,

@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from gmc_core.fitting.fit import IterationRecord
 from gmc_core.runs.store import artifacts
+from gmc_core.runs.store.cells import Cell
 from gmc_core.runs.store.database import Database
 from gmc_core.runs.store.errors import StoreError, explained
 from gmc_core.runs.store.run import Run, run_of
-from gmc_core.runs.store.waiting import Waiting, remaining, remaining_of_sweep
+from gmc_core.runs.store.waiting import (
+    Waiting,
+    remaining,
+    remaining_of_comparison,
+    remaining_of_sweep,
+)
 
 if TYPE_CHECKING:
     from gmc_core.model.gaussian_model import GaussianModel
@@ -120,14 +126,16 @@ class Reading(Database):
                 for child, own in self.children_records(id).items()
             }
             return remaining_of_sweep(self.runs(parent=id), records)
+        if run.comparison is not None:
+            return remaining_of_comparison(run.comparison, self.cells(id))
         return remaining(run, [record for _, record in self.records(id)])
 
     def waiting(self, id: str) -> Waiting:
         """What a queued run waits behind: the runs that the worker takes before it."""
         rows = self.rows(
-            "SELECT id FROM runs WHERE kind = 'run' AND (state = 'running' OR (state = 'queued' "
-            "AND number < (SELECT min(number) FROM runs WHERE kind = 'run' AND id = ? OR parent = "
-            "?))) AND id != ? AND parent IS NOT ? ORDER BY state = 'queued', number",
+            "SELECT id FROM runs WHERE kind != 'sweep' AND (state = 'running' OR (state = 'queued' "
+            "AND number < (SELECT min(number) FROM runs WHERE kind != 'sweep' AND id = ? OR parent "
+            "= ?))) AND id != ? AND parent IS NOT ? ORDER BY state = 'queued', number",
             id, id, id, id,
         )  # fmt: skip
         ahead = tuple(self.run(row["id"]) for row in rows)
@@ -139,6 +147,12 @@ class Reading(Database):
         """The finished repetitions, as :meth:`gmc_core.fitting.experiment.Repetition.as_dict`."""
         rows = self.rows("SELECT result FROM repetitions WHERE run = ? ORDER BY repetition", id)
         return [json.loads(row["result"]) for row in rows]
+
+    def cells(self, id: str) -> list[Cell]:
+        """The fits of a comparison that have begun, by split and then as they were computed."""
+        rows = self.rows("SELECT record FROM cells WHERE run = ? ORDER BY split", id)
+        cells = [Cell.from_dict(json.loads(row["record"])) for row in rows]
+        return sorted(cells, key=lambda cell: (cell.split, cell.began))
 
     def messages(self, id: str | None = None) -> list[tuple[float, str, str]]:
         """(time, level, text) of a run's messages; of the store's own without an id."""

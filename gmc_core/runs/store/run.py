@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from gmc_core.base.errors import BREAKDOWNS
+from gmc_core.comparison.plan import ComparisonPlan
 from gmc_core.data.ratings import RatingScale
 from gmc_core.fitting.experiment import ExperimentConfig
 from gmc_core.runs.store.naming import run_name
@@ -25,20 +26,24 @@ RESUMABLE: tuple[State, ...] = ("interrupted", "cancelled", "failed")
 class Run:
     """A run, or a sweep (the parent of runs), at the moment of asking.
 
-    id : short, safe in a URL. kind : "run" or "sweep". parent : the sweep's id.
+    id : short, safe in a URL. kind : "run" (a fit), "sweep" or "comparison".
+    parent : the sweep's id.
     state : of a sweep: "running" if a child is; else "queued" if one is; else
         "interrupted", "failed" or "cancelled" if one is; else "finished".
     label, note : a person's words.
     config : the experiment; of a sweep, what its children have in common.
     sweep : of a sweep: its ε, L and seeds, for :class:`gmc_core.runs.sweeps.SweepConfig`.
+    comparison : of a comparison: its methods, reference and seeds; the settings of a fit in
+        ``config`` mean nothing then.
     key : hash of all that decides the figures; None until the data have been seen.
     data_sha256, data : hash and description of the data, see
         :func:`gmc_core.fitting.experiment.describe`; None until they have been seen.
     created, started, ended : seconds since 1970; for people, never compared.
     repetition, iteration : finished iterations of the current repetition (from 0);
-        of a sweep: finished children in ``iteration``.
+        of a sweep: finished children in ``iteration``; of a comparison: its ended fits there.
     cost : :class:`gmc_core.fitting.cost.Cost` by name, and ``seconds`` for one iteration.
-    summary : pooled scores, seconds, peak memory; None before the end.
+    summary : pooled scores, seconds, peak memory; None before the end. Of a comparison: those of
+        the best method, and the table, see :func:`gmc_core.runs.comparisons.summary_of`.
     message : why the run is in its state, where that needs a word.
     error_kind : of a run that failed: the ``kind`` of its error, see :mod:`gmc_core.base.errors`;
         None of other runs, and where a version that kept none computed it.
@@ -82,10 +87,13 @@ class Run:
     error_kind: str | None = None
     error_iteration: int | None = None
     answers: bool = True
+    comparison: ComparisonPlan | None = None
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """The seeds of the repetitions (of a sweep: of its children)."""
+        """The seeds of the repetitions (of a sweep: of its children; of a comparison: splits)."""
+        if self.comparison is not None:
+            return self.comparison.seeds
         return tuple(self.sweep["seeds"]) if self.sweep else self.config.seeds
 
     @property
@@ -111,8 +119,9 @@ class Run:
 
     @property
     def resumable(self) -> bool:
-        """Whether :meth:`Store.resume` takes it."""
-        return self.state in RESUMABLE
+        """Whether :meth:`Store.resume` takes it; of a comparison also where a fit has failed."""
+        failed = self.comparison is not None and bool((self.summary or {}).get("failed"))
+        return self.state in RESUMABLE or (self.state == "finished" and failed)
 
     @property
     def broke_down(self) -> bool:
@@ -134,6 +143,8 @@ class Run:
             return 1.0
         if self.kind == "sweep":
             return self.iteration / max(sum(self.children.values()), 1)
+        if self.comparison is not None:
+            return min(1.0, self.iteration / self.comparison.total)
         total = self.repetitions * max(self.iterations, 1)
         return min(1.0, (self.repetition * max(self.iterations, 1) + self.iteration) / total)
 
@@ -162,7 +173,9 @@ class Run:
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return {**values, "config": self.config.as_dict(), "seeds": list(self.seeds)}
+        plan = self.comparison and self.comparison.as_dict()
+        config = self.config.as_dict()
+        return {**values, "config": config, "seeds": list(self.seeds), "comparison": plan}
 
 
 def broke_down(state: str, error_kind: str | None) -> bool:
@@ -176,6 +189,7 @@ def run_of(row: sqlite3.Row, children: dict[str, int], disk: int) -> Run:
     def parsed(name: str) -> Any:
         return None if row[name] is None else json.loads(row[name])
 
+    plan = parsed("comparison")
     return Run(
         id=row["id"],
         kind=row["kind"],
@@ -206,6 +220,7 @@ def run_of(row: sqlite3.Row, children: dict[str, int], disk: int) -> Run:
         error_kind=row["error_kind"],
         error_iteration=row["error_iteration"],
         answers=bool(row["answers"]),
+        comparison=None if plan is None else ComparisonPlan.from_dict(plan),
     )
 
 

@@ -101,6 +101,25 @@ MIGRATIONS: tuple[str, ...] = (
     """,
     # Versions before the column ``answers`` copied the key of an imported run; see the step.
     "",
+    # Comparisons are runs: what is compared, its fits, and which folder of a version of before
+    # has become which run (no run any more where that has been deleted). A worker that computes
+    # one run only, in somebody's command, is no worker for the others.
+    """
+    ALTER TABLE runs ADD COLUMN comparison TEXT;
+    CREATE TABLE cells (
+        run TEXT NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+        split INTEGER NOT NULL,
+        method TEXT NOT NULL,
+        state TEXT NOT NULL,
+        record TEXT NOT NULL,
+        PRIMARY KEY (run, split, method)
+    ) WITHOUT ROWID;
+    CREATE TABLE older_comparisons (
+        folder TEXT PRIMARY KEY,
+        run TEXT REFERENCES runs(id) ON DELETE SET NULL
+    );
+    ALTER TABLE workers ADD COLUMN only_run TEXT
+    """,
 )
 
 # What a script cannot say, by the version that it leads to; in the script's transaction.

@@ -21,6 +21,7 @@ from gmc_core.data.ratings import RatingScale
 from gmc_core.protocol.metrics import score_pooled
 
 if TYPE_CHECKING:
+    from gmc_core.runs.store.run import Run
     from gmc_core.runs.store.store import Store
 
 NOT_OURS = (
@@ -111,6 +112,8 @@ def hashes(archive: zipfile.ZipFile, names: list[str]) -> dict[str, str] | None:
 def doubt(store: Store, id: str) -> str:
     """A sentence if the figures of a finished run are not those of its predictions, else ""."""
     run = store.run(id)
+    if run.comparison is not None:
+        return _doubt_of_comparison(store, run)
     if run.kind != "run" or run.state != "finished" or run.data is None:
         return ""
     scale = RatingScale(*run.data["scale"])
@@ -127,6 +130,28 @@ def doubt(store: Store, id: str) -> str:
     return _differs("the result", (run.summary or {}).get("nmae"), parts, scale)
 
 
+def _doubt_of_comparison(store: Store, run: Run) -> str:
+    """The same of a finished comparison: every method's NMAE against that of its files."""
+    from gmc_core.runs.comparisons import comparison_of
+
+    summary, found = run.summary or {}, comparison_of(store, run)
+    if run.state != "finished" or found is None or not found.outcomes:
+        return ""  # exported without files: there is nothing to compare with
+    table = summary.get("table")
+    lines = table.get("methods") if isinstance(table, dict) else None
+    stated = {
+        line.get("name"): (line.get("scores") or {}).get("nmae")
+        for line in (lines if isinstance(lines, list) else [])
+        if isinstance(line, dict) and isinstance(line.get("scores") or {}, dict)
+    }
+    scores = {row.name: row.scores.nmae for row in found.rows() if row.scores is not None}
+    for name, label in found.labels.items():
+        words = _words(label, stated.get(name), scores.get(name))
+        if words:
+            return words
+    return _words("the best method", summary.get("nmae"), min(scores.values(), default=None))
+
+
 def _differs(what: str, stated: Any, parts: list[Any], scale: RatingScale) -> str:
     rated = [part for part in parts if len(part.actual)]
     found = None
@@ -134,6 +159,10 @@ def _differs(what: str, stated: Any, parts: list[Any], scale: RatingScale) -> st
         pairs = [(part.predictions, part.actual) for part in rated]
         with suppress(GmcError):  # predictions that are no numbers have no score
             found = score_pooled(pairs, scale, [part.unseen for part in rated]).nmae
+    return _words(what, stated, found)
+
+
+def _words(what: str, stated: Any, found: float | None) -> str:
     if stated is None and found is None:
         return ""
     if stated is not None and found is not None and abs(stated - found) <= _SAME_SCORE:

@@ -15,7 +15,7 @@ from typing import Any
 from gmc_core.runs.store import calibrations
 from gmc_core.runs.store.errors import StoreError, explained
 from gmc_core.runs.store.places import disk_bytes
-from gmc_core.runs.store.run import RESUMABLE, Run
+from gmc_core.runs.store.run import Run
 from gmc_core.runs.store.submitting import Submitting
 
 LEAVING = ".leaving"
@@ -64,7 +64,7 @@ class Store(Submitting):
         with self.writing() as database:
             database.execute(
                 "UPDATE runs SET state = 'cancelled', ended = ?, message = 'Cancelled before it "
-                "began.' WHERE (id = ? OR parent = ?) AND state = 'queued' AND kind = 'run'",
+                "began.' WHERE (id = ? OR parent = ?) AND state = 'queued' AND kind != 'sweep'",
                 (time.time(), id, id),
             )
             database.execute(
@@ -76,7 +76,8 @@ class Store(Submitting):
     def resume(self, id: str) -> Run:
         """Queue an interrupted, cancelled or failed run again (of a sweep: all such).
 
-        It goes on from its last saved state and ends as if it had not been stopped.
+        It goes on from its last saved state and ends as if it had not been stopped. A comparison
+        computes the fits that it has not, also of a finished one those that have failed.
 
         Raises
         ------
@@ -84,14 +85,7 @@ class Store(Submitting):
             If there is nothing to resume.
         """
         run = self.run(id)
-        with self.writing() as database:
-            states = ", ".join(f"'{state}'" for state in RESUMABLE)
-            changed = database.execute(
-                "UPDATE runs SET state = 'queued', cancel = 0, ended = NULL, message = '', "
-                "error_kind = NULL, error_iteration = NULL "
-                f"WHERE (id = ? OR parent = ?) AND kind = 'run' AND state IN ({states})",
-                (id, id),
-            ).rowcount
+        changed = self._queue_again(id)
         if not changed:
             raise StoreError(f"Run {id} is {run.state}, so there is nothing to resume.")
         return self.run(id)
@@ -99,12 +93,15 @@ class Store(Submitting):
     def delete(self, *ids: str) -> int:
         """Delete runs (a sweep with its children) and their files; returns bytes freed.
 
+        A comparison that was taken in from the folder of a version of before goes with the folder.
+
         Raises
         ------
         StoreError
             If one of them is running; cancel it first. Then none is deleted.
         """
         gone: list[str] = []
+        folders: list[str] = []  # of a version of before, whose comparison goes
         try:
             with self.writing() as database:
                 for id in ids:
@@ -116,6 +113,8 @@ class Store(Submitting):
                         raise StoreError(f"Run {id} is running; cancel it first, then delete it.")
                     gone += [row["id"] for row in rows]
                 for name in gone:
+                    rows = self.rows("SELECT folder FROM older_comparisons WHERE run = ?", name)
+                    folders += [row["folder"] for row in rows]
                     with suppress(FileNotFoundError):
                         self.folder(name).rename(self._leaving(name))
                 database.executemany("DELETE FROM runs WHERE id = ?", [(id,) for id in ids])
@@ -126,6 +125,8 @@ class Store(Submitting):
         for name in gone:
             with suppress(StoreError):  # the worker takes it away too
                 calibrations.forget(self, name)
+        for folder in folders:
+            shutil.rmtree(self.path / "comparisons" / folder, ignore_errors=True)
         freed = sum(disk_bytes(self._leaving(name)) for name in gone)
         self._remove_leaving()
         with self._lock, explained(self.path):

@@ -11,15 +11,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from gmc_core.base.errors import ConfigError
 from gmc_core.base.version import package_version
+from gmc_core.comparison.plan import ComparisonPlan
 from gmc_core.data.datasets import DATASETS
+from gmc_core.data.readers.stamps import stamps
 from gmc_core.fitting.experiment import ExperimentConfig
 from gmc_core.fitting.provenance import check_known, of_data, with_noise
+from gmc_core.gaussian.settings import FitSettings
 from gmc_core.runs.store.keys import key_of as key_of
 from gmc_core.runs.store.reading import Reading
-from gmc_core.runs.store.run import Run
+from gmc_core.runs.store.run import RESUMABLE, Run
 
 NAMED = frozenset({"sample", *DATASETS})
+# As :attr:`Run.resumable`.
+_RESUMABLE = (
+    f"(state IN ({', '.join(repr(state) for state in RESUMABLE)}) OR (state = 'finished' AND id IN "
+    "(SELECT run FROM cells WHERE state = 'failed')))"
+)
 
 
 class Submitting(Reading):
@@ -90,7 +99,7 @@ class Submitting(Reading):
         config = anywhere(config)
         source = source_of(config)
         request = request_of(config)
-        given, data = data, data or self._known(source)
+        given, data = data, data or self.known_data(source)
         if data is not None:
             if parent is None:  # a sweep's are checked once
                 check_known(config, data["sha256"], data.get("files"))
@@ -100,7 +109,7 @@ class Submitting(Reading):
                 self.remember_data(source, given)
             key = key_of(config, data)
             if parent is None and not again:
-                same = self._same(request, key, keep_model)
+                same = self._same("run", request, key, keep_model)
                 if same is not None:
                     return self.run(same), False
             identity = secrets.token_hex(5)
@@ -132,7 +141,7 @@ class Submitting(Reading):
         See :func:`gmc_core.runs.sweeps.submit_or_find_sweep`.
         """
         base = anywhere(base)
-        known = self._known(source_of(base))
+        known = self.known_data(source_of(base))
         if known is not None:
             check_known(base, known["sha256"], known.get("files"))
         request = _hash(
@@ -156,15 +165,88 @@ class Submitting(Reading):
                 self.submit(child, parent=identity, again=again, keep_model=keep_models, cost=cost)
             return self.run(identity), True
 
-    def _same(self, request: str, key: str | None, keep_model: bool) -> str | None:
+    def submit_comparison(
+        self,
+        config: ExperimentConfig,
+        plan: ComparisonPlan,
+        *,
+        label: str = "",
+        again: bool = False,
+        data: dict[str, Any] | None = None,
+    ) -> tuple[Run, bool]:
+        """Queue a comparison, or find the same one; tells whether there is work for it.
+
+        See :func:`gmc_core.runs.comparisons.submit_or_find_comparison`.
+        """
+        if config.protocol == "none":
+            raise ConfigError(
+                "Without hold-out there is nothing to compare on; take the protocol weak or strong."
+            )
+        # The methods decide how they are fitted, and the plan has the seeds.
+        config = anywhere(replace(config, fit=FitSettings(), seed=plan.seeds[0], repetitions=1))
+        plan = replace(plan, pythons=tuple(absolute(python) or "" for python in plan.pythons))
+        source, request = source_of(config), request_of(config, plan)
+        given, data = data, data or self.known_data(source)
+        if data is not None:
+            check_known(config, data["sha256"], data.get("files"))
+        key = key_of(config, data, plan)  # before the store is held: it may ask other Pythons
+        with self.writing() as database:
+            if given is not None:
+                self.remember_data(source, given)
+            if not again:
+                same = self._same("comparison", request, key, keep_model=False)
+                if same is not None:
+                    return self.run(same), False
+                stopped = self._stopped_comparison(request, key)
+                if stopped is not None:
+                    self._queue_again(stopped)
+                    return self.run(stopped), True
+            identity = secrets.token_hex(5)
+            columns = {
+                "id": identity, "kind": "comparison", "state": "queued", "label": label,
+                "config": json.dumps(config.as_dict()), "comparison": json.dumps(plan.as_dict()),
+                "request": request, "key": key, "data_sha256": data and data["sha256"],
+                "data": data and json.dumps(data), "again": int(again), "created": time.time(),
+                "version": package_version(),
+            }  # fmt: skip
+            marks = ", ".join("?" * len(columns))
+            database.execute(
+                f"INSERT INTO runs ({', '.join(columns)}) VALUES ({marks})", [*columns.values()]
+            )
+            return self.run(identity), True
+
+    def _same(self, kind: str, request: str, key: str | None, keep_model: bool) -> str | None:
+        """What answers for a new start: finished with every fit, or on its way."""
         found = self.rows(
-            "SELECT id FROM runs WHERE kind = 'run' AND answers AND keep >= ? AND ("
+            "SELECT id FROM runs WHERE kind = ? AND answers AND keep >= ? AND ("
             "(key = ? AND state IN ('finished', 'queued', 'running')) OR "
             "(request = ? AND state IN ('queued', 'running'))) "
-            "AND cancel = 0 ORDER BY state = 'finished' DESC, number LIMIT 1",
-            int(keep_model), key, request,
+            "AND cancel = 0 AND NOT (state = 'finished' AND id IN "
+            "(SELECT run FROM cells WHERE state = 'failed')) "
+            "ORDER BY state = 'finished' DESC, number LIMIT 1",
+            kind, int(keep_model), key, request,
         )  # fmt: skip
         return found[0]["id"] if found else None
+
+    def _stopped_comparison(self, request: str, key: str | None) -> str | None:
+        """The newest comparison of these methods and splits that can go on."""
+        found = self.rows(
+            "SELECT id FROM runs WHERE kind = 'comparison' AND answers AND cancel = 0 AND "
+            f"(key = ? OR (key IS NULL AND request = ?)) AND {_RESUMABLE} "
+            "ORDER BY number DESC LIMIT 1",
+            key, request,
+        )  # fmt: skip
+        return found[0]["id"] if found else None
+
+    def _queue_again(self, id: str) -> int:
+        """Queue what can go on of a run, or of a sweep's runs; returns how many those are."""
+        with self.writing() as database:
+            return database.execute(
+                "UPDATE runs SET state = 'queued', cancel = 0, ended = NULL, message = '', "
+                "error_kind = NULL, error_iteration = NULL "
+                f"WHERE (id = ? OR parent = ?) AND kind != 'sweep' AND {_RESUMABLE}",
+                (id, id),
+            ).rowcount
 
     def remember_data(self, source: str, data: dict[str, Any]) -> None:
         """Note the hash and description of the data that ``source`` stands for.
@@ -179,7 +261,7 @@ class Submitting(Reading):
                 (source, json.dumps(data)),
             )
 
-    def _known(self, source: str) -> dict[str, Any] | None:
+    def known_data(self, source: str) -> dict[str, Any] | None:
         """What is remembered of the data of ``source``."""
         rows = self.rows("SELECT data FROM sources WHERE source = ?", source)
         return json.loads(rows[0]["data"]) if rows else None
@@ -207,12 +289,16 @@ def absolute(name: str | None) -> str | None:
     return str(Path(name).expanduser().absolute())
 
 
-def request_of(config: ExperimentConfig) -> str:
+def request_of(config: ExperimentConfig, plan: ComparisonPlan | None = None) -> str:
     """Hash of what was asked for, before anyone has seen the data.
 
     With the hashes that are expected: a run that expects others, or none, may end otherwise.
+    plan : of a comparison.
     """
-    return _hash({"config": config.as_dict(), "source": source_of(config)})
+    content: dict[str, Any] = {"config": config.as_dict(), "source": source_of(config)}
+    if plan is not None:
+        content["comparison"] = [sorted(plan.methods), sorted(plan.seeds), plan.pythons]
+    return _hash(content)
 
 
 def source_of(config: ExperimentConfig) -> str:
@@ -225,19 +311,9 @@ def source_of(config: ExperimentConfig) -> str:
             "filter": values["filter"],
             "pair": config.protocol == "pair",
             "files": files,
-            "stamps": [_stamps(name) for name in files if name],
+            "stamps": [stamps(Path(name).expanduser()) for name in files if name],
         }
     )
-
-
-def _stamps(name: str) -> list[tuple[str, int, int]]:
-    """Size and time of change of a file, or of the files of a folder."""
-    path = Path(name).expanduser()
-    try:
-        files = sorted(path.iterdir()) if path.is_dir() else [path]
-        return [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-    except OSError:
-        return []  # a named data set, or a file that the worker will miss
 
 
 def _hash(values: dict[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """Taking runs out of the store, and into another one.
 
 json : the run with its records, in the layout of ``fit --json`` plus ``run``.
-csv : one line per record (of a sweep: per ε, L and seed).
+csv : one line per record (of a sweep: per ε, L and seed; of a comparison: per method).
 html : the report. model : the saved model. zip : everything, to be imported again, and what
 a person needs to repeat the run, without the data.
 
@@ -14,7 +14,8 @@ stand for is decided here:
   computed with is the one that these settings, data and version of the model have now. Any
   other, from another store or edited, is kept and shown, and computed anew when asked for.
 - One that had not ended goes on from its saved state only if its key is that one; else it begins
-  anew. It answers no more than before.
+  anew. It answers no more than before. A comparison that goes on uses its own fits that are done,
+  if they have the methods' settings; other comparisons use none of one that does not answer.
 - Where predictions travel and the figures are not theirs, its message says so.
 """
 
@@ -36,7 +37,10 @@ from typing import Any, BinaryIO
 
 from gmc_core.base.errors import GmcError, brief
 from gmc_core.base.files import try_target, without_nan
+from gmc_core.comparison.comparison_files import is_result
+from gmc_core.comparison.plan import ComparisonPlan
 from gmc_core.runs.store import artifacts
+from gmc_core.runs.store.cells import Cell
 from gmc_core.runs.store.checked import (
     check_arrays,
     checked_config,
@@ -62,7 +66,7 @@ from gmc_core.runs.store.store import Store
 from gmc_core.runs.store.submitting import key_of, request_of
 
 FORMATS = ("json", "csv", "html", "zip", "model")
-VERSION = 1
+VERSION = 2
 MAX_JSON_BYTES = 500_000_000
 LEVELS = ("info", "warning", "error")
 _KEPT = re.compile(r"model\.npz|state\.npz|picture-\d{1,9}-\d{1,9}\.npz|held-out-\d{1,9}\.npz")
@@ -128,12 +132,14 @@ def content_of(store: Store, run: Run) -> dict[str, Any]:
     results = store.results(run.id)
     started = len(results)
     return {
-        "export_version": VERSION,
+        # What earlier versions can read has their number.
+        "export_version": 1 if run.comparison is None else VERSION,
         "name": run.title,
         "run": run.as_dict(),
         "config": run.config.as_dict(),
         "data": run.data,
         # A repetition that was not finished has its records, but no result.
+        "cells": [cell.as_dict() for cell in store.cells(run.id)],
         "repetitions": [
             results[r] if r < started else {"seed": run.seeds[r], "records": records[r]}
             for r in range(max(started, max(records, default=-1) + 1))
@@ -151,6 +157,8 @@ def _try_target(path: Path) -> None:
         return  # it will be made
     try:
         try_target(path)
+    except IsADirectoryError:
+        raise StoreError(f"{path} is a folder; give the name of a file in it.") from None
     except OSError as error:
         raise StoreError(
             f"{path} cannot be written; give the name of a file in a folder that you can write to "
@@ -188,7 +196,7 @@ def _write_zip(store: Store, run: Run, file: BinaryIO, tell: Callable[[str], obj
 
 
 def _wanted(name: str) -> bool:
-    return _KEPT.fullmatch(name) is not None and name.isascii()
+    return (_KEPT.fullmatch(name) is not None and name.isascii()) or is_result(name)
 
 
 def import_run(store: Store, path: str | os.PathLike[str]) -> Run:
@@ -245,7 +253,7 @@ def _take_in(store: Store, content: dict[str, Any], archive: zipfile.ZipFile | N
             for old, fresh, goes_on in new:
                 if archive is not None:
                     _unpack(store, archive, old, fresh, goes_on)
-                _forget_missing_model(store, fresh)
+                _forget_missing_files(store, fresh)
                 _tell_doubt(store, fresh)
     except BaseException:
         for _, fresh, _ in new:
@@ -284,9 +292,12 @@ def _insert(
     if state in ("queued", "running"):
         state = "interrupted"
     sweep = checked_sweep(values.get("sweep"), config)
+    plan, cells = _checked_comparison(values.get("comparison"), content.get("cells", []))
+    if sweep and plan:
+        raise ValueError("a sweep that is a comparison")
     identity = secrets.token_hex(5)
     data = checked_data(content["data"])
-    key = None if sweep else key_of(config, data)
+    key = None if sweep else key_of(config, data, plan)
     same = key == values["key"]
     records = [
         (index, checked_record(record))
@@ -295,14 +306,15 @@ def _insert(
     ]
     columns: dict[str, Any] = {
         "id": identity,
-        "kind": "sweep" if sweep else "run",
+        "kind": "sweep" if sweep else "run" if plan is None else "comparison",
         "parent": parent,
         "state": state,
         "label": str(values["label"]),
         "note": str(values["note"]),
         "config": json.dumps(config.as_dict()),
         "sweep": json.dumps(sweep) if sweep else None,
-        "request": request_of(config),
+        "comparison": json_or_none(plan and plan.as_dict()),
+        "request": request_of(config, plan),
         "key": key,
         "data_sha256": data and data["sha256"],
         "data": json_or_none(data),
@@ -338,6 +350,10 @@ def _insert(
                 if "n_test" in result
             ],
         )
+        database.executemany(
+            "INSERT INTO cells (run, split, method, state, record) VALUES (?, ?, ?, ?, ?)",
+            [(identity, c.split, c.method, c.state, json.dumps(c.as_dict())) for c in cells],
+        )
         for moment, level, said in content["messages"]:
             database.execute(
                 "INSERT INTO messages (run, time, level, text) VALUES (?, ?, ?, ?)",
@@ -349,8 +365,32 @@ def _insert(
     return identity
 
 
-def _forget_missing_model(store: Store, id: str) -> None:
-    """A finished run without its model does not stand for one that keeps its model."""
+def _checked_comparison(value: Any, cells: Any) -> tuple[ComparisonPlan | None, list[Cell]]:
+    """What is compared, and its fits; each must be one of the plan's."""
+    if value is None:
+        return None, []
+    plan = ComparisonPlan.from_dict(value)
+    found = [Cell.from_dict(cell) for cell in cells]
+    if any(c.method not in plan.methods or c.split >= len(plan.seeds) for c in found):
+        raise ValueError("a fit that is not one of the comparison's")
+    return plan, [cell for cell in found if cell.state != "running"]
+
+
+def _forget_missing_files(store: Store, id: str) -> None:
+    """A finished run without its model does not stand for one that keeps its model.
+
+    Nor does a comparison without its predictions stand for any.
+    """
+    from gmc_core.runs.comparisons import comparison_of
+
+    run = store.run(id)
+    if run.comparison is not None:
+        found = comparison_of(store, run)
+        done = sum(cell.state == "done" for cell in store.cells(id))
+        if done > (0 if found is None else len(found.outcomes)):
+            with store.writing() as database:
+                database.execute("UPDATE runs SET answers = 0 WHERE id = ?", (id,))
+        return
     if store.model_path(id) is None:
         with store.writing() as database:
             database.execute(

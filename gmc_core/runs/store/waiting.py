@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gmc_core.comparison.plan import ComparisonPlan
 from gmc_core.fitting.estimates import LONGEST, Estimate
 from gmc_core.fitting.fit import IterationRecord
+from gmc_core.runs.store.cells import Cell
 from gmc_core.runs.store.run import Run
 
 COST_KEY = "estimate"
@@ -81,3 +83,19 @@ def remaining_of_sweep(
             return None
         left += own
     return left
+
+
+def remaining_of_comparison(plan: ComparisonPlan, cells: Sequence[Cell]) -> float | None:
+    """Seconds to the end of a comparison, from what each method took on the splits so far.
+
+    None until every method has ended once: what one takes says nothing of another.
+    """
+    left = 0.0
+    for method in plan.methods:
+        ended = [cell for cell in cells if cell.method == method and cell.state != "running"]
+        took = [cell.seconds for cell in ended if cell.seconds is not None]
+        missing = len(plan.seeds) - len(ended)
+        if missing and not took:
+            return None
+        left += missing * statistics.fmean(took) if missing else 0.0
+    return left if 0 <= left < LONGEST else None

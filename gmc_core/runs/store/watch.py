@@ -61,10 +61,10 @@ class Watch:
             if row["worker"] not in known:
                 dead[row["worker"]] = None
         self._seen = {name: seen for name, seen in self._seen.items() if name in known}
-        return [name for name, beat in dead.items() if self._bury(store, name, beat)]
+        return [name for name, beat in dead.items() if self._expire(store, name, beat)]
 
     @staticmethod
-    def _bury(store: Rows, worker: str, beat: int | None) -> bool:
+    def _expire(store: Rows, worker: str, beat: int | None) -> bool:
         with store.writing() as database:
             now = store.rows("SELECT beat FROM workers WHERE id = ?", worker)
             if (now[0]["beat"] if now else None) != beat:

@@ -16,12 +16,12 @@ from pathlib import Path
 
 from gmc_core.base.errors import GmcError
 from gmc_core.fitting.intervals import calibrate_file
-from gmc_core.gaussian.linalg.threads import Cancelled, Team
+from gmc_core.gaussian.linalg.threads import Cancelled, ThreadPool
 from gmc_core.model.calibration import AFFORDABLE_SECONDS
 from gmc_core.runs.store import Store, StoreError, calibrations
 from gmc_core.runs.store.places import disk_bytes
 from gmc_core.runs.store.run import Run
-from gmc_core.runs.worker.heart import Heart
+from gmc_core.runs.worker.heartbeat import Heartbeat
 
 log = logging.getLogger(__name__)
 
@@ -44,19 +44,19 @@ def ask_if_cheap(store: Store, run: Run, seconds: float) -> None:
             log.warning("Run %s is not calibrated: %s", run.id, error)
 
 
-def calibrate_one(store: Store, heart: Heart) -> bool:
+def calibrate_one(store: Store, heartbeat: Heartbeat) -> bool:
     """Calibrate the model that has waited longest; false if none waits, or none can now.
 
     Where two workers take the same one, the first that has it keeps it.
     """
     try:
-        return _calibrate_one(store, heart)
+        return _calibrate_one(store, heartbeat)
     except StoreError as error:
         log.warning("The calibrations wait: %s", error)  # a busy store, say: nobody's fault
         return False
 
 
-def _calibrate_one(store: Store, heart: Heart) -> bool:
+def _calibrate_one(store: Store, heartbeat: Heartbeat) -> bool:
     running = {row["id"] for row in store.rows("SELECT id FROM runs WHERE state = 'running'")}
     # What another worker is computing will have another model.
     waiting = [id for id in calibrations.waiting(store) if id not in running]
@@ -70,7 +70,7 @@ def _calibrate_one(store: Store, heart: Heart) -> bool:
         return True
     log.info("Run %s: calibrating its intervals", id)
     try:
-        team = Team(should_stop=_Sooner(store, heart, id))
+        team = ThreadPool(should_stop=_Sooner(store, heartbeat, id))
         model = calibrate_file(path, team=team, replacing=lambda: _at_rest(store, id))
         if model is None:
             log.info("Run %s has gone on meanwhile: its calibration waits", id)
@@ -112,12 +112,12 @@ def _at_rest(store: Store, id: str) -> Iterator[bool]:
 class _Sooner:
     """Whether something is to be done before a calibration; asked very often."""
 
-    def __init__(self, store: Store, heart: Heart, id: str) -> None:
-        self._store, self._heart, self._id = store, heart, id
+    def __init__(self, store: Store, heartbeat: Heartbeat, id: str) -> None:
+        self._store, self._heartbeat, self._id = store, heartbeat, id
         self._asked, self._queued = 0.0, False
 
     def __call__(self) -> bool:
-        if self._heart.ending:
+        if self._heartbeat.ending:
             return True
         if time.monotonic() - self._asked >= _LOOK_SECONDS:
             self._asked = time.monotonic()
@@ -125,7 +125,7 @@ class _Sooner:
             with suppress(StoreError):
                 self._queued = bool(
                     self._store.rows(
-                        "SELECT 1 FROM runs WHERE (state = 'queued' AND kind = 'run') "
+                        "SELECT 1 FROM runs WHERE (state = 'queued' AND kind != 'sweep') "
                         "OR (id = ? AND state = 'running') LIMIT 1",
                         self._id,
                     )

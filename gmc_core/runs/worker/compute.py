@@ -1,48 +1,37 @@
-"""Computing one run so that it can be watched, stopped, killed and gone on with."""
+"""Computing one fit so that it can be watched, stopped, killed and gone on with."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
 from contextlib import suppress
-from typing import TypeVar
 
-from gmc_core.base.errors import DEFECT, MEMORY, SYSTEM, GmcError, ModelFileError
+from gmc_core.base.errors import GmcError
 from gmc_core.fitting.compiling import compile_for
 from gmc_core.fitting.estimates import estimate_of_fit
 from gmc_core.fitting.experiment import (
-    ExperimentConfig,
     Prepared,
     Repetition,
     describe,
     finish,
-    make_split,
-    prepare,
     summarise,
 )
 from gmc_core.fitting.fit import Fit, IterationRecord, StateError
-from gmc_core.fitting.provenance import check_known
-from gmc_core.gaussian.linalg.threads import Cancelled, Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.model.model_file import save_model
-from gmc_core.model.pictures import Painter, picture_orders
-from gmc_core.protocol.splits import Split
+from gmc_core.model.pictures import HeatmapBinner, picture_orders
 from gmc_core.runs.store import StoreError, artifacts
 from gmc_core.runs.store.places import remove_parts, write_atomically
-from gmc_core.runs.store.queue import Claim, Lost
+from gmc_core.runs.store.queue import Claim
 from gmc_core.runs.store.run import State
-from gmc_core.runs.store.submitting import source_of
 from gmc_core.runs.store.waiting import cost_with_estimate
+from gmc_core.runs.worker.attempt import Attempt, Cache
 from gmc_core.runs.worker.calibrating import ask_if_cheap
-from gmc_core.runs.worker.heart import Heart
+from gmc_core.runs.worker.heartbeat import Heartbeat
 
 log = logging.getLogger(__name__)
 
-Result = TypeVar("Result")
-
 CHECKPOINT_SECONDS = 60.0
-PATIENCE_SECONDS = 600.0
-_RETRY_SECONDS = 2.0
 
 
 def worth_a_picture(iteration: int) -> bool:
@@ -50,105 +39,35 @@ def worth_a_picture(iteration: int) -> bool:
     return iteration <= 30 or iteration % (10 if iteration <= 300 else 100) == 0
 
 
-class Cache:
-    """The data and the split last used: the children of a sweep share them."""
-
-    def __init__(self) -> None:
-        self._data: tuple[str, Prepared] | None = None
-        self._split: tuple[object, Split] | None = None
-
-    def data(self, config: ExperimentConfig) -> Prepared:
-        """The filtered data of an experiment.
-
-        Raises
-        ------
-        GmcError
-            As :func:`prepare`, also where they are here already and are not those expected.
-        """
-        source = source_of(config)
-        if self._data is None or self._data[0] != source:
-            self._data = self._split = None  # frees the old before the new is loaded
-            self._data = (source, prepare(config))
-        else:
-            known = self._data[1]
-            check_known(config, known.data_sha256, known.files)
-        return self._data[1]
-
-    def split(self, config: ExperimentConfig, prepared: Prepared, seed: int) -> Split:
-        """One split of it."""
-        key = (
-            prepared.data_sha256, config.protocol, seed, config.weak_users, config.strong_users,
-        )  # fmt: skip
-        if self._split is None or self._split[0] != key:
-            self._split = (key, make_split(config, prepared, seed))
-        return self._split[1]
-
-
-class Computation:
-    """One attempt at a run.
+class Computation(Attempt):
+    """One attempt at a fit.
 
     Parameters
     ----------
     claim : the run, in this worker's hands.
-    heart : says when to stop.
+    heartbeat : says when to stop.
     cache : data of the run before.
     checkpoint_seconds : least time between two full states on disk.
     """
 
-    def __init__(self, claim: Claim, heart: Heart, cache: Cache, checkpoint_seconds: float) -> None:
-        self.claim, self.heart, self.cache = claim, heart, cache
-        self.config = claim.run.config
+    def __init__(
+        self, claim: Claim, heartbeat: Heartbeat, cache: Cache, checkpoint_seconds: float
+    ) -> None:
+        super().__init__(claim, heartbeat, cache)
         self.checkpoint_seconds = checkpoint_seconds
-        self.team = Team(should_stop=heart.should_stop)
         self.key = ""
         self.fit: Fit | None = None
-        self.painter: Painter | None = None
+        self.binner: HeatmapBinner | None = None
         self.repetition = 0
         self.records: list[IterationRecord] = []
         self.results: list[Repetition] = []
-
-    def run(self) -> None:
-        """Compute to the end, or to where it is stopped or fails.
-
-        Raises
-        ------
-        Lost
-            If the run is no longer this worker's.
-        StoreError
-            If its end cannot be written, after all patience.
-        """
-        try:
-            self._run()
-        except Cancelled:
-            self._stopped()
-        except GmcError as error:
-            self._end("failed", str(error), error.kind, getattr(error, "iteration", None))
-        except MemoryError:
-            self._end(
-                "failed",
-                "The memory of this machine does not suffice. Keep fewer items, or compute in "
-                "float32.",
-                MEMORY,
-            )
-        except OSError as error:
-            where = f"{error.filename or 'A file'}: {error.strerror or error}."
-            self._end(
-                "failed", f"{where} Check the path, its rights and the disk, then resume.", SYSTEM
-            )
-        except Lost:
-            log.warning("Run %s is no longer this worker's.", self.claim.run.id)
-            raise
-        except Exception as error:
-            log.exception("Run %s", self.claim.run.id)
-            defect = f"{type(error).__name__}: {error}"
-            self._end("failed", f"A defect of this program: {defect}. The log has more.", DEFECT)
 
     def _run(self) -> None:
         prepared = self.cache.data(self.config)
         self.team.check()
         self.key = self._patiently(lambda: self.claim.describe(describe(prepared)))
-        twin = self.claim.twin(self.key)
-        if twin is not None and self.claim.take_over(twin):
+        cached = self.claim.cached_run(self.key)
+        if cached is not None and self.claim.take_over(cached):
             return
         self._collect_finished()
         for index in range(len(self.results), len(self.config.seeds)):
@@ -216,8 +135,8 @@ class Computation:
         self._patiently(lambda: self.claim.start_at(index, self.records, cost))
         if fit.settings.iterations:
             compile_for(fit.settings)  # not inside the first iteration
-        # Its own team: the picture of a finished iteration is not to be cancelled.
-        self.painter = Painter(picture_orders(fit.model()), team=Team(self.team.size))
+        # Its own pool: the picture of a finished iteration is not to be cancelled.
+        self.binner = HeatmapBinner(picture_orders(fit.model()), team=ThreadPool(self.team.size))
         saved = time.monotonic()
         for record in fit.records():
             self.records.append(record)
@@ -237,12 +156,12 @@ class Computation:
     # Files ----------------------------------------------------------------------
 
     def _paint(self) -> None:
-        assert self.fit is not None and self.painter is not None
+        assert self.fit is not None and self.binner is not None
         iteration = self.fit.iteration
         path = artifacts.picture_path(self.claim.folder, self.repetition, iteration)
         if path.exists():
             return
-        picture = self.fit.look(self.painter.paint)
+        picture = self.fit.look(self.binner.binned)
         try:
             write_atomically(path, picture.save, durable=False)
         except StoreError as error:
@@ -272,47 +191,21 @@ class Computation:
 
     # Ends -----------------------------------------------------------------------
 
-    def _stopped(self) -> None:
-        """Cancelled, or the worker is asked to end: keep state and model."""
-        if self.heart.lost:
-            raise Lost
+    def _before_stopping(self) -> None:
         reached = self.fit.iteration if self.fit else 0
         if reached:
             self._checkpoint()
-            if self.claim.run.keeps_model and self.painter is not None:
+            if self.claim.run.keeps_model and self.binner is not None:
                 self._paint()
-        if self.heart.cancelled:
-            self._end("cancelled", "Cancelled.")
-        else:
-            self._end("interrupted", "The worker was asked to end. Resume goes on from here.")
 
-    def _end(
-        self, state: State, message: str, kind: str | None = None, iteration: int | None = None
-    ) -> None:
-        """End early, with the model of the last finished iteration."""
+    def _keep(self, state: State) -> str:
+        """Keep the model of the last finished iteration."""
         try:
             if self._keep_model():
                 assert self.fit is not None
-                message += f" The model of iteration {self.fit.iteration} is kept."
-            elif self.claim.run.keeps_model and state != "interrupted":
-                message += " No iteration was finished, so there is no model."
+                return f"The model of iteration {self.fit.iteration} is kept."
         except GmcError as error:
-            message += f" The model could not be kept: {error}"
-        self._patiently(
-            lambda: self.claim.end(state, message, error_kind=kind, error_iteration=iteration)
-        )
-
-    def _patiently(self, action: Callable[[], Result]) -> Result:
-        """Try again while the disk is full or the store busy: a person may help.
-
-        The state in memory is worth waiting for.
-        """
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while True:
-            try:
-                return action()
-            except (StoreError, ModelFileError) as error:
-                if time.monotonic() > deadline or self.heart.ending:
-                    raise
-                log.warning("Run %s waits: %s", self.claim.run.id, error)
-                time.sleep(_RETRY_SECONDS)
+            return f"The model could not be kept: {error}"
+        if self.claim.run.keeps_model and state != "interrupted":
+            return "No iteration was finished, so there is no model."
+        return ""

@@ -33,7 +33,7 @@ def ensure_worker(store: Store, *, idle_seconds: float = 60.0) -> bool:
     """
     store.notice_dead(force=True)
     with store.writing() as database:
-        if store.rows("SELECT 1 FROM workers WHERE host = ?", host()):
+        if store.rows("SELECT 1 FROM workers WHERE host = ? AND only_run IS NULL", host()):
             return False
         rows = store.rows("SELECT value FROM settings WHERE name = 'starting'")
         if rows:

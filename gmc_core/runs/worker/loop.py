@@ -14,9 +14,11 @@ from typing import Any
 from gmc_core.model.pictures import warm_up
 from gmc_core.runs.store import Store, StoreError
 from gmc_core.runs.store.queue import Lost, register, retire, take
+from gmc_core.runs.worker.attempt import Attempt, Cache
 from gmc_core.runs.worker.calibrating import calibrate_one
-from gmc_core.runs.worker.compute import CHECKPOINT_SECONDS, Cache, Computation
-from gmc_core.runs.worker.heart import Heart
+from gmc_core.runs.worker.comparing import ComparisonAttempt
+from gmc_core.runs.worker.compute import CHECKPOINT_SECONDS, Computation
+from gmc_core.runs.worker.heartbeat import Heartbeat
 
 log = logging.getLogger(__name__)
 
@@ -56,14 +58,14 @@ def work(
     if polite:
         with suppress(OSError, AttributeError):
             os.nice(NICENESS)
-    heart = Heart(store.path, worker)
+    heartbeat = Heartbeat(store.path, worker)
     warming = threading.Thread(target=warm_up, name="warm-up", daemon=True)
     warming.start()
     cache, taken = Cache(), 0
     last_work = time.monotonic()
-    handlers = _listen(heart)
+    handlers = _listen(heartbeat)
     try:
-        while not heart.ending:
+        while not heartbeat.ending:
             try:
                 claim = take(store, worker)
             except Lost:
@@ -77,15 +79,20 @@ def work(
                 continue
             if claim is not None:
                 log.info("Run %s: %s", claim.run.id, claim.run.title)
-                heart.watch(claim.run.id)
+                heartbeat.watch(claim.run.id)
+                attempt: Attempt
+                if claim.run.comparison is not None:
+                    attempt = ComparisonAttempt(claim, heartbeat, cache)
+                else:
+                    attempt = Computation(claim, heartbeat, cache, checkpoint_seconds)
                 with suppress(Lost):
-                    Computation(claim, heart, cache, checkpoint_seconds).run()
-                heart.watch(None)
+                    attempt.run()
+                heartbeat.watch(None)
                 taken += 1
                 last_work = time.monotonic()
                 if once:
                     return taken
-            elif calibrate_one(store, heart):
+            elif calibrate_one(store, heartbeat):
                 last_work = time.monotonic()
             elif time.monotonic() - last_work >= idle_seconds:
                 if retire(store, worker, if_idle=True):
@@ -97,18 +104,18 @@ def work(
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-        heart.stop()
+        heartbeat.stop()
         warming.join()  # a process that ends amid compiled code may crash
         with suppress(StoreError):
             retire(store, worker)
 
 
-def _listen(heart: Heart) -> dict[signal.Signals, Any]:
+def _listen(heartbeat: Heartbeat) -> dict[signal.Signals, Any]:
     """Make SIGTERM and Ctrl-C end the work in good order; returns the old handlers."""
     if threading.current_thread() is not threading.main_thread():
         return {}  # signals belong to the main thread
 
     def end(*_: object) -> None:
-        heart.ending = True
+        heartbeat.ending = True
 
     return {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}

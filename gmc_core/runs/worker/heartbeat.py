@@ -6,13 +6,14 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
+from gmc_core import former
 from gmc_core.runs.store import Store, StoreError
 from gmc_core.runs.store.queue import beat
 
 BEAT_SECONDS = 0.25
 
 
-class Heart:
+class Heartbeat:
     """A thread that says "alive" and listens, several times a second.
 
     A BLAS call of SciPy's holds it up, as it holds the GIL: seconds at most, and
@@ -32,7 +33,7 @@ class Heart:
         self._path = path
         self._over = threading.Event()
         self._changing = threading.Lock()
-        self._thread = threading.Thread(target=self._live, name="heart", daemon=True)
+        self._thread = threading.Thread(target=self._live, name="heartbeat", daemon=True)
         self._thread.start()
 
     def watch(self, run: str | None) -> None:
@@ -67,3 +68,6 @@ class Heart:
             self._over.wait(BEAT_SECONDS)
         if store is not None:
             store.close()
+
+
+__getattr__ = former.renamed(__name__, Heart="Heartbeat")

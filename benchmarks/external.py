@@ -1,9 +1,9 @@
 """Whole fits beside other packages, on one weak split of MovieLens 1M, in one run.
 
-    python -m benchmarks.peers --ml1m ml-1m.zip --python peers/bin/python \\
+    python -m benchmarks.external --ml1m ml-1m.zip --python external/bin/python \\
         --python lenskit/bin/python
 
-The same as ``gmc compare`` with this package's recipe in both precisions; packages that
+The same as ``gmc compare`` with this package's MAP-EM in both precisions; packages that
 no given Python has are left out. Prints a Markdown table: seconds and CPU seconds of
 fit and predictions, memory beyond the data, NMAE and RMSE.
 """
@@ -17,8 +17,8 @@ from pathlib import Path
 
 from benchmarks.data import ratings_named
 from gmc_core.base.files import without_nan
-from gmc_core.comparison.comparators import GaussianMethod, Method, PeerMethod
-from gmc_core.comparison.comparators.peers import installed_peers
+from gmc_core.comparison.comparators import ExternalBaseline, GaussianMethod, Method
+from gmc_core.comparison.comparators.external import installed_baselines
 from gmc_core.comparison.compare import Comparison, Step, compare
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol.splits import weak_split
@@ -45,7 +45,7 @@ def main() -> None:
     methods: list[Method] = [
         GaussianMethod("gmc-float64", FitSettings(), "this package, float64"),
         GaussianMethod("gmc-float32", FitSettings(dtype="float32"), "this package, float32"),
-        *(PeerMethod(*found) for found in installed_peers(arguments.python).items()),
+        *(ExternalBaseline(*found) for found in installed_baselines(arguments.python).items()),
     ]
     chosen = [m for m in methods if not arguments.only or m.name in arguments.only]
     split = weak_split(ratings_named("ml-1m", arguments.ml1m), arguments.seed)

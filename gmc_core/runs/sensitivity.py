@@ -1,4 +1,4 @@
-"""How flat the valley of NMAE over ε is, from the results of a sweep.
+"""The sensitivity curve of NMAE over ε, from the results of a sweep.
 
 The table has one line per fit: columns ``epsilon``, ``iterations``, ``seed``,
 ``nmae`` and ``nmae_se``. A cell is a pair (ε, L); its NMAE is the mean over seeds.
@@ -22,6 +22,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from gmc_core import former
 from gmc_core.base.errors import DataError
 
 COLUMNS = ("epsilon", "iterations", "seed", "nmae", "nmae_se")
@@ -61,7 +62,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Valley:
+class SensitivityCurve:
     """The best cell, and the interval of ε around it, at the best cell's L.
 
     cells : all cells, ordered by L, then ε.
@@ -69,7 +70,7 @@ class Valley:
     low, high : the smallest and largest ε of the grid that can be reached from the
         best ε through cells within one standard error of it.
     open_low, open_high : whether that end is the end of the grid, so that the
-        valley may go on beyond it.
+        interval may go on beyond it.
     worst : the cell with the largest NMAE at the best cell's L.
     """
 
@@ -114,8 +115,8 @@ class Valley:
         return None
 
 
-def valley(results: pd.DataFrame) -> Valley | None:
-    """Describe the valley of a sweep, finished or not.
+def sensitivity_curve(results: pd.DataFrame) -> SensitivityCurve | None:
+    """The sensitivity curve of a sweep, finished or not.
 
     Parameters
     ----------
@@ -147,7 +148,7 @@ def valley(results: pd.DataFrame) -> Valley | None:
         first -= 1
     while last < len(line) - 1 and line[last + 1].within:
         last += 1
-    return Valley(
+    return SensitivityCurve(
         cells=cells,
         best=best,
         low=line[first].epsilon,
@@ -202,3 +203,6 @@ def _standard_error(group: pd.DataFrame) -> float:
 
 def _mean_error(values: np.ndarray) -> float:
     return float(values.std(ddof=1) / math.sqrt(len(values)))
+
+
+__getattr__ = former.renamed(__name__, Valley="SensitivityCurve", valley="sensitivity_curve")

@@ -1,7 +1,7 @@
 """Fit one package and predict; runs in that package's own environment, as a script.
 
-    peers/bin/python peer_process.py surprise-svd split.npz out.npz
-    peers/bin/python peer_process.py --list
+    external/bin/python external_process.py surprise-svd split.npz out.npz
+    external/bin/python external_process.py --list
 
 Imports nothing of this project. ``split.npz`` holds users, items and values of the known
 ratings and users and items of the held-out ones, as positions, the rating scale, and which
@@ -234,7 +234,7 @@ def lenskit_itemknn(split: Split) -> Fitted:
     return predictions
 
 
-PEERS: dict[str, tuple[str, Callable[[Split], Fitted]]] = {
+METHODS: dict[str, tuple[str, Callable[[Split], Fitted]]] = {
     "surprise-svd": ("surprise", surprise_svd),
     "surprise-svdpp": ("surprise", surprise_svdpp),
     "lenskit-itemknn": ("lenskit", lenskit_itemknn),
@@ -283,7 +283,7 @@ def main() -> None:
     # This folder's modules must not stand in for the package's own imports.
     sys.path[:] = [place for place in sys.path if os.path.abspath(place or ".") != here]
     if sys.argv[1:] == ["--list"]:
-        for name, (module, _) in PEERS.items():
+        for name, (module, _) in METHODS.items():
             if importlib.util.find_spec(module):
                 print(name, version_of(module))
         return
@@ -291,7 +291,7 @@ def main() -> None:
     with np.load(source) as stored:
         split = {key: stored[key] for key in stored.files}
     before, wall, cpu = peak_bytes(), time.perf_counter(), time.process_time()
-    predictions = np.asarray(PEERS[name][1](split)(), dtype=float)
+    predictions = np.asarray(METHODS[name][1](split)(), dtype=float)
     np.savez(
         target,
         predictions=predictions,

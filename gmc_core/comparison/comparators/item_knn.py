@@ -1,4 +1,4 @@
-"""Item proximity: a rating from the user's ratings of the nearest items.
+"""Item-based kNN: a rating from the user's ratings of the nearest items.
 
 Koren, "Factor in the Neighbors: Scalable and Accurate Collaborative Filtering" (ACM
 TKDD 4, 2010), section 2.2. With the residuals e_ui = y_ui - μ - b_u - b_i of the biases,
@@ -23,8 +23,9 @@ import numpy.typing as npt
 from numba import njit
 from scipy import sparse
 
+from gmc_core import former
 from gmc_core.base.errors import ConfigError
-from gmc_core.gaussian.linalg.threads import Team
+from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.protocol.baselines import fit_biases
 from gmc_core.protocol.splits import Split
 
@@ -34,7 +35,7 @@ VERSION = 1
 
 
 @dataclass(frozen=True)
-class ItemProximity:
+class ItemKnn:
     """k nearest items by shrunk correlation of bias-corrected ratings.
 
     The defaults are from the literature: λ = 100 (Koren 2010), k = 30 (Sarwar et al.,
@@ -46,7 +47,7 @@ class ItemProximity:
     neighbours: int = 30
     shrinkage: float = 100.0
     name: str = "knn"
-    label: str = "Item proximity"
+    label: str = "Item-based kNN"
 
     def __post_init__(self) -> None:
         if self.neighbours < 1:
@@ -59,7 +60,7 @@ class ItemProximity:
         """Name, version and settings."""
         return f"{self.name} {VERSION} {self.neighbours} {self.shrinkage!r}"
 
-    def predict(self, split: Split, team: Team) -> FloatVector:
+    def predict(self, split: Split, team: ThreadPool) -> FloatVector:
         """(n_test,) predictions; the bias where no rated item is near."""
         train, known = split.train, split.known
         biases = fit_biases(split)
@@ -160,3 +161,6 @@ def _predict_item(  # type: ignore[no-untyped-def]
             weight -= near[t]
         predictions[places[k]] += total / weight
     sums[:] = 0
+
+
+__getattr__ = former.renamed(__name__, ItemProximity="ItemKnn")

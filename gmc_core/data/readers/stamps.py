@@ -1,0 +1,39 @@
+"""Whether data may have changed since they were read, without reading them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gmc_core.base.errors import DataError
+from gmc_core.data.readers.source import folder_files
+
+# What readers take besides the file of ratings that a person named.
+BESIDE = (
+    *("movies.csv", "movies.dat", "users.dat", "tags.dat", "u.item", "u.user", "u.genre"),
+    *("movie.txt", "person.txt", "movie_titles.txt", "movie_titles.csv"),
+)
+
+Stamp = tuple[str, int, int]  # name, bytes, time of the last change in nanoseconds
+
+
+def stamps(path: Path) -> list[Stamp]:
+    """Size and time of change of every file that reading ``path`` may look at.
+
+    Of a folder, those in it at any depth that is read; of a file, it and those beside it that
+    tell titles, genres or users. Empty where there is nothing, such as a named data set.
+    """
+    try:
+        if path.is_dir():
+            files = {str(file.relative_to(path)): file for file, _ in folder_files(path)}
+        else:
+            beside = {name: path.with_name(name) for name in BESIDE}
+            files = {path.name: path} | {n: file for n, file in beside.items() if file.is_file()}
+        return [(name, *_size_and_time(file)) for name, file in files.items()]
+    except (OSError, DataError):
+        return []
+
+
+def _size_and_time(file: Path) -> tuple[int, int]:
+    # What a link leads to counts; one that leads nowhere counts itself.
+    found = file.stat() if file.exists() else file.lstat()
+    return found.st_size, found.st_mtime_ns

@@ -55,10 +55,14 @@ _SCRIPT = """<script>
         }
         return leavingButtons.some(key => target.closest?.(`[class*="st-key-${key}"] button`))
     }
+    // The tour's buttons answer to keys, too.
+    const turns = {PageDown: 'next', PageUp: 'back'}
+    const keyLeads = event => event.type === 'keydown' && event.key in turns
+        && document.querySelector(`[class*="st-key-leave_to_tour_${turns[event.key]}"]`) !== null
     const act = event => {
         acted = event.isTrusted
         leaving = event.type === 'click' && !event.ctrlKey && !event.metaKey && !event.shiftKey
-            && leads(event.target)
+            && leads(event.target) || keyLeads(event)
     }
     for (const kind of ['pointerdown', 'keydown', 'click']) addEventListener(kind, act, true)
     // What a first visit wrote before this script was there made entries of the same picture,

@@ -23,7 +23,7 @@ import psutil
 from benchmarks.data import ratings_named, synthetic
 from gmc_core.data.ratings import Ratings
 from gmc_core.fitting.compiling import compile_for
-from gmc_core.fitting.estimates import READING, estimate_of_fit
+from gmc_core.fitting.duration import READING, estimate_of_fit
 from gmc_core.fitting.fit import Fit
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.models import settings_for

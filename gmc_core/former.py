@@ -34,6 +34,17 @@ _PLACES = {name: room for room, names in _ROOMS.items() for name in names.split(
 
 # Modules that got another name in their room.
 _RENAMED = {
+    "gmc_core.base.words": "gmc_core.base.times",
+    "gmc_core.comparison.comparators.names": "gmc_core.comparison.comparators.registry",
+    "gmc_core.data.readers.codes": "gmc_core.data.readers.not_rated",
+    "gmc_core.data.readers.kinds": "gmc_core.data.readers.file_kinds",
+    "gmc_core.data.readers.rows": "gmc_core.data.readers.rows_as_text",
+    "gmc_core.fitting.estimates": "gmc_core.fitting.duration",
+    "gmc_core.protocol.holdout": "gmc_core.protocol.validation",
+    "gmc_core.runs.store.checked": "gmc_core.runs.store.import_checks",
+    "gmc_core.runs.store.places": "gmc_core.runs.store.folders",
+    "gmc_core.runs.store.watch": "gmc_core.runs.store.liveness",
+    "gmc_core.runs.worker.guard": "gmc_core.runs.worker.restarter",
     "gmc_core.comparison.comparators.peer_process": (
         "gmc_core.comparison.comparators.external_process"
     ),

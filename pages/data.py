@@ -10,7 +10,7 @@ import streamlit as st
 from gmc_core.data.ratings import Ratings
 from gmc_core.data.readers import Loaded
 from gmc_core.fitting import cost
-from gmc_core.fitting.estimates import estimate_seconds
+from gmc_core.fitting.duration import estimate_seconds
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol.filters import FilterReport
 from gmc_core.protocol.splits import Split, default_counts

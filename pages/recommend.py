@@ -1,4 +1,5 @@
-"""The Recommend page: rate a few titles, or look at a user, and see why each title follows.
+"""The Recommend page: rate a few titles, or look at a user, and see why each title follows; or
+guess hidden ratings before the model's predictions are shown.
 
 Sections: constants, the two ways to come by ratings, layout.
 """
@@ -9,13 +10,12 @@ import streamlit as st
 
 from gmc_core.model.gaussian_model import GaussianModel
 from gmc_core.runs.store import Run
-from gmc_dashboard.covariance import data as covariance_data
-from gmc_dashboard.recommend import ratings_file
+from gmc_dashboard.recommend import guess, picks, ratings_file
 from gmc_dashboard.recommend import views as recommend_views
 from gmc_dashboard.recommend import who as recommend_who
 from gmc_dashboard.recommend.data import fold_in
 from gmc_dashboard.recommend.figures import select
-from gmc_dashboard.recommend.rating_rows import listed, rated
+from gmc_dashboard.recommend.rating_rows import rated
 from gmc_dashboard.shared import link_state
 from gmc_dashboard.shared.chosen_run import choose_run_and_view, model_or_wait, rows_only
 from gmc_dashboard.shared.components import guard, page_header
@@ -27,12 +27,12 @@ LEAD = (
     "each title says why."
 )
 PURPOSE = "recommendations"
-WHO = ("Yourself", "A user of the data")
+WHO = ("Yourself", "A user of the data", "Guess first")
 # What each way keeps in the URL beside the widgets that do so themselves.
 OF_YOURSELF = ("rated",)
 OF_USERS = ("user", "edits", "user_ratings", "user_hidden")
-SUGGESTED = 4
-CANDIDATES = 200  # the most rated titles, which a person is likely to know
+OF_GAME = ("game",)
+KEPT = dict(zip(WHO, (OF_YOURSELF, OF_USERS, OF_GAME), strict=True))
 
 
 # Two ways to come by ratings -----------------------------------------------------------
@@ -43,15 +43,17 @@ def yourself(run: Run, model: GaussianModel) -> None:
     left, right = st.columns([3, 5], gap="medium")
     with left:
         name = recommend_who.own_ratings(run, model)
-        ratings_file.upload(name, model)
+        newest = recommend_who.newest_row(name, model)
+        offered, mine, more = st.container(), st.container(), st.container()
+        with more:
+            ratings_file.upload(name, model)
+            known = recommend_who.about_you(model)
         ratings = rated(name)
-        known = recommend_who.about_you(model)
         posterior = fold_in(run, model, ratings, known)
-        recommend_who.own_rows(name, model, known is not None)
-        popular = covariance_data.by_popularity(covariance_data.key_of(run.id), model)
-        candidates = [item for item in popular[:CANDIDATES] if item not in listed(name)]
-        suggested = model.most_informative(posterior, candidates, SUGGESTED)
-        recommend_who.next_rows(name, model, posterior, suggested)
+        with offered:
+            picks.draw(run, name, model, posterior)
+        with mine:
+            recommend_who.own_rows(name, model, known is not None, newest)
     with right:
         top, least, genres = recommend_views.filters(model)
         found = select(model, posterior, top, min_ratings=least, genres=genres)
@@ -85,11 +87,12 @@ def user_of_data(run: Run, model: GaussianModel) -> None:
 
 
 def draw(run: Run, who: str) -> None:
-    """The two sides."""
+    """The chosen way."""
     model = model_or_wait(run, PURPOSE)
-    if model is not None and rows_only(model, PURPOSE):
-        link_state.hide(*(OF_USERS if who == WHO[0] else OF_YOURSELF))
-        (yourself if who == WHO[0] else user_of_data)(run, model)
+    if model is None or not rows_only(model, PURPOSE):
+        return
+    link_state.hide(*(name for way in WHO if way != who for name in KEPT[way]))
+    {WHO[0]: yourself, WHO[1]: user_of_data, WHO[2]: guess.draw}[who](run, model)
 
 
 page_header("Recommend", LEAD)

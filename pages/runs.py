@@ -170,7 +170,7 @@ def words(
     keep: Callable[[str, str], Run],
     placeholder: str | None = None,
 ) -> None:
-    """A text of a run to edit; only an edit writes, so that two tabs do not fight."""
+    """A text of a run to edit; only an edit writes, or two tabs would overwrite each other."""
     key = f"{label.lower()}_{identity}"
     if key not in st.session_state or st.session_state.get(f"{key}_kept") != kept:
         st.session_state[key] = st.session_state[f"{key}_kept"] = kept  # also changed elsewhere

@@ -171,10 +171,6 @@ HABITS: tuple[Habit, ...] = (
     Habit("quote that never closes", _open_quote, True),
 )
 BY_NAME = {habit.name: habit for habit in HABITS}
-# Habits that the readers of text do not bear yet, each a pair of a kind of file and a
-# habit: it is tried with the others as soon as its line is removed here. A test holds
-# that each is still needed, so that none stays longer than it must.
-AWAITED: frozenset[tuple[str, str]] = frozenset({("table", "total below")})
 
 
 @dataclass(frozen=True)
@@ -207,7 +203,7 @@ def apply(
     sheet: Sheet, kind: str, rng: random.Random, names: tuple[str, ...] | None
 ) -> tuple[Sheet, tuple[str, ...]]:
     """The sheet with one to three habits, or with those named."""
-    allowed = [h for h in HABITS if kind in h.kinds and (kind, h.name) not in AWAITED]
+    allowed = [habit for habit in HABITS if kind in habit.kinds]
     wanted = [BY_NAME[name] for name in names or ()]
     if names is None:
         wanted = rng.sample(allowed, rng.choice((0, 1, 1, 2)))

@@ -78,7 +78,7 @@ def read(path: Path, format: str, version: int) -> tuple[dict[str, Any], Arrays]
 
 
 def little_endian(array: np.ndarray) -> np.ndarray:
-    """In C order and the file's byte order."""
+    """The array in C order and with little-endian bytes."""
     return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
 
 

@@ -27,7 +27,7 @@ class GmcError(Exception):
 
 
 def brief(error: BaseException) -> str:
-    """What a library says of a fault, on one line and not endless, to be quoted in brackets."""
+    """A library's error message on one line, shortened, to be quoted in brackets."""
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 
@@ -66,7 +66,7 @@ class DataError(GmcError):
 
 
 class ConfigError(GmcError):
-    """Settings that have no meaning, alone or together."""
+    """Invalid settings: a value out of its range, or values that contradict each other."""
 
     kind = "settings"
 
@@ -129,7 +129,7 @@ class MissingPackageError(GmcError, ImportError):
     """An optional package that is not installed; the message names the extra that brings it."""
 
 
-# Of these the same settings on the same data give the same error again: they are a result.
+# The same settings on the same data raise these again: such an end is a result of the run.
 BREAKDOWNS = frozenset(
     error.kind for error in (NumericalError, NotPositiveDefiniteError, NotFiniteError)
 )

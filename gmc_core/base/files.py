@@ -50,7 +50,7 @@ def replacing(path: Path, *, durable: bool = False) -> Iterator[BinaryIO]:
             if durable:
                 file.flush()
                 os.fsync(file.fileno())
-        with suppress(OSError):  # there was none, or it is another's, whose rights cannot be given
+        with suppress(OSError):  # no old file, or another user's
             os.chmod(name, stat.S_IMODE(os.stat(path).st_mode))
         os.replace(name, path)
     except BaseException:

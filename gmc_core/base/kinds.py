@@ -124,7 +124,7 @@ class Number(Plain):
 
 @dataclass(frozen=True)
 class Whole(Plain):
-    """A whole number; in text, 5_000 and 5e3 are none."""
+    """A whole number; the texts 5_000 and 5e3 are refused."""
 
     low: int = 0
     high: int = 2**63 - 1
@@ -140,7 +140,7 @@ class Whole(Plain):
         return type(value) is int and self.low <= value <= self.high
 
     def normal(self, value: Any) -> Any:
-        """NumPy's whole numbers become Python's; True is none, though Python counts with it."""
+        """NumPy's whole numbers become Python's; True is refused, though an int in Python."""
         if isinstance(value, bool) or not isinstance(value, Integral):
             return value
         return int(value)
@@ -275,7 +275,7 @@ class NumberOrFile(Plain):
         return f"a number of at least {self.low:g} or a file ({listed(self.suffixes)})"
 
     def holds(self, value: Any) -> bool:
-        # What a file must look like says the one who reads it, with the file's name.
+        # The file's content is checked by its reader, whose errors name the file.
         return isinstance(value, str) or Number(self.low).holds(value)
 
     def normal(self, value: Any) -> Any:

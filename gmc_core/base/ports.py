@@ -6,7 +6,7 @@ import os
 import socket
 
 ADDRESS = "127.0.0.1"
-DEFAULT_PORT = 8501  # Streamlit's own, so that links of before still lead to the dashboard
+DEFAULT_PORT = 8501  # Streamlit's own, so that older links still lead to the dashboard
 TRIED = 20
 
 

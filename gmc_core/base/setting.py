@@ -80,7 +80,7 @@ class Setting:
 
     @property
     def scope(self) -> str:
-        """What has this setting, "" for everything of its kind."""
+        """Which models have this setting, in words; "" if all have it."""
         return ""
 
     @property
@@ -95,7 +95,7 @@ class Setting:
         return self.kind.write(self.default)
 
     def words(self, value: Any) -> list[str]:
-        """The words of a command that give it this value."""
+        """The words of a command line that give it this value."""
         if isinstance(self.kind, YesNo):
             return [self.flag if value else f"--no-{self.flag.removeprefix('--')}"]
         # One word with its option, so that a value may begin with a minus sign.

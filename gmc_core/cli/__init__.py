@@ -80,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _run(argv)
     except BrokenPipeError:
-        # The reader of our output (head, less) has gone; nobody is left to tell.
+        # The program that reads this output (head, less) has ended; there is no one to report to.
         # Python would complain once more when it flushes stdout at exit.
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
         return 0

@@ -228,16 +228,17 @@ def _warnings(result: dict[str, Any]) -> list[str]:
     """What a reader of the scores must know: few ratings, a scale that was only derived."""
     from gmc_core.data.ratings import RatingScale
     from gmc_core.data.readers.report import scale_warning
-    from gmc_core.protocol.metrics import enough_repetitions, few_held_out
+    from gmc_core.protocol.metrics import (
+        enough_repetitions,
+        few_held_out,
+        few_held_out_words,
+    )
 
     total, data, lines = result["summary"], result["data"], []
     repetitions = result["config"]["repetitions"]
     if few_held_out(total["n"], total["nmae_se"]):
         more = enough_repetitions(repetitions, total["n"], total["nmae_se"])
-        text = (
-            f"{total['n']:,} held-out ratings, of {data['ratings']:,}, are few: they do not tell "
-            "methods apart that differ by less than about two standard errors"
-        )
+        text = few_held_out_words(total["n"], data["ratings"])
         if more and result["config"]["protocol"] in ("weak", "strong"):
             text += f"; --repetitions {more} averages over more draws"
         lines.append(text)

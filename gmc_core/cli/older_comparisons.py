@@ -1,4 +1,4 @@
-"""Taking in comparisons of before, which say what they are by a command of this program."""
+"""Importing older comparisons, which describe themselves by a ``gmc compare`` command."""
 
 from __future__ import annotations
 

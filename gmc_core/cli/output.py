@@ -14,11 +14,11 @@ from typing import Any, TextIO
 
 from gmc_core.base.errors import ConfigError
 from gmc_core.base.files import replacing, try_target, without_nan, written_in_place
-from gmc_core.base.words import duration as duration
+from gmc_core.base.times import duration as duration
 
 
 def note(text: str = "") -> None:
-    """A line for the person, on stderr."""
+    """Print a line for the person, on stderr."""
     print(text, file=sys.stderr, flush=True)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gmc_core.cli.output import duration, figure, note, size
 
 if TYPE_CHECKING:
-    from gmc_core.fitting.estimates import Estimate
+    from gmc_core.fitting.duration import Estimate
     from gmc_core.fitting.experiment import Experiment, Prepared
     from gmc_core.fitting.fit import Fit, IterationRecord
 
@@ -55,7 +55,7 @@ class _Progress:
                 note(text)
 
     def tell_cost(self, fit: Fit) -> None:
-        from gmc_core.fitting.estimates import estimate_of_fit
+        from gmc_core.fitting.duration import estimate_of_fit
 
         cost, settings = fit.cost, fit.settings
         self.estimate = expected = estimate_of_fit(fit, self.repetitions)

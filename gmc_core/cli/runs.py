@@ -6,7 +6,7 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any
 
-from gmc_core.base.words import moment
+from gmc_core.base.times import moment
 from gmc_core.cli.output import duration, figure, note, size, table, write_json
 from gmc_core.cli.parser import add_command
 
@@ -96,7 +96,7 @@ def found_sentence(run: Run, what: str) -> str:
 
 
 def open_store() -> Store:
-    """The store, with a word on a damaged one, and comparisons of before taken in."""
+    """Open the store; warn of a damaged one, and import older comparisons."""
     from gmc_core.cli.older_comparisons import take_in_older
     from gmc_core.runs.store import Store
 

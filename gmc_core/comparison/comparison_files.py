@@ -5,7 +5,7 @@
 
 Names hold a hash of the split's content and of the method's settings, so a file says
 what it is, whatever else is in the folder. Every file is written whole or not at all; one
-that is damaged counts as absent. Versions of before had two folders, ``splits`` and
+that is damaged counts as absent. Earlier versions had two folders, ``splits`` and
 ``results``, with the same names behind the "--"; these are read as well.
 """
 
@@ -195,7 +195,7 @@ class ResultFiles:
 
 
 def names_of_older(folder: Path) -> dict[Path, str]:
-    """The results in the two folders of a version of before → the names that they have now."""
+    """The results in the two folders of an earlier version → the names that they have now."""
     return {
         **{path: f"split--{path.name}" for path in sorted((folder / "splits").glob("*.npz"))},
         **{path: f"result--{path.name}" for path in sorted((folder / "results").glob("*.npz"))},

@@ -308,7 +308,7 @@ def load_named(
 
 
 def _exists(text: str) -> bool:
-    """Whether there is something at a path, or what would be said of it is more than "no"."""
+    """Whether a path exists, or cannot be looked at for a reason that its reader will report."""
     try:
         return Path(text).expanduser().exists()
     except (OSError, RuntimeError):  # too long, no such ~user: the reader says it

@@ -94,7 +94,7 @@ def download(
             )
         except Exception as error:  # requests, urllib3 and pooch raise many kinds
             if downloader.interrupted:
-                raise  # the caller's own doing, a cancelled download say
+                raise  # raised by the caller's progress function, as by a cancelled download
             failures.append((url, _failure(error, downloader.arrived)))
             continue
         if checksum is None:
@@ -128,7 +128,7 @@ class _Downloader:
             if not response.is_redirect:
                 break
             response.close()
-            # Each step is checked before it is taken: none may be unprotected.
+            # Every redirect is checked before it is followed: none may lead to plain http.
             url = urljoin(url, response.headers["location"])
             _refuse_insecure(url)
         else:

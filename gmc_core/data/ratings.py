@@ -20,7 +20,6 @@ from gmc_core.base.errors import ConfigError, DataError, UnknownIdError
 from gmc_core.data.user_info import attribute_column
 
 FloatArray = npt.NDArray[np.floating]
-IntArray = npt.NDArray[np.integer]
 
 
 def frozen(array: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""How to read a file of one's own: every option declared once, for the command line and Python.
+"""Options for reading a person's own file, each declared once for the command line and Python.
 
 In Python each is a field of :class:`DelimitedOptions`; on the command line the columns are one
 option (``--columns``) and the rating scale is another (``--scale``). NumPy is not imported, so that

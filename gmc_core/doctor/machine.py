@@ -11,7 +11,7 @@ import psutil
 from gmc_core.base.ports import DEFAULT_PORT, TRIED, first_free, is_free
 from gmc_core.doctor.check import Check
 
-# The sample is fitted in less than the first, MovieLens 1M within the second.
+# A fit of the sample needs less than the first, one of MovieLens 1M less than the second.
 LEAST_MEMORY, ENOUGH_MEMORY = 0.3e9, 1e9
 
 

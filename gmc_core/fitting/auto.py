@@ -1,11 +1,11 @@
 """Auto: choose model, ε, noise, prior and L on ratings held out inside the training set.
 
 What is chosen on cannot be the test set, because :func:`choose` is never given one:
-it takes training ratings, holds some of every user out (:mod:`gmc_core.protocol.holdout`), and
+it takes training ratings, holds some of every user out (:mod:`gmc_core.protocol.validation`), and
 tries settings on the rest, one change at a time from good defaults, until nothing helps
-or the time is used up. The smallest of many errors is smaller than what it stands for,
-so the gain that is told is measured on a second set of held-out ratings, which chose
-nothing.
+or the time is used up. The smallest of many errors is an optimistic estimate, since it was
+selected for being small; so the reported gain is measured on a second set of held-out
+ratings, which took no part in the choice.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ import numpy.typing as npt
 
 from gmc_core.base.errors import ConfigError, NumericalError
 from gmc_core.data.ratings import Ratings
-from gmc_core.fitting.estimates import estimate_seconds
+from gmc_core.fitting.duration import estimate_seconds
 from gmc_core.fitting.fit import Fit
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.models import settings_for
 from gmc_core.gaussian.ordinal import MAX_VALUES
 from gmc_core.gaussian.settings import FitSettings, Precision, variance_unit
 from gmc_core.protocol.filters import Filter, apply_filter
-from gmc_core.protocol.holdout import HeldOutSet, hold_out
 from gmc_core.protocol.metrics import PairedDifference, normalized_errors, paired_difference
+from gmc_core.protocol.validation import HeldOutSet, hold_out
 
 Floats = npt.NDArray[np.float64]
 
@@ -171,7 +171,7 @@ def choose(
 
     Parameters
     ----------
-    train : the ratings to learn from; test ratings have no business here.
+    train : the ratings to learn from; test ratings must not be among them.
     seconds : wall time to use; the trial that crosses it is finished.
     seed : of the held-out ratings. dtype : of the trials and of the chosen settings.
     attributes : whether what is known of users besides their ratings may be used.

@@ -3,15 +3,15 @@
 numba compiles a function when it is first called with arrays of a type, and keeps the
 result beside the source. Left alone, that would happen inside the first iteration of the
 first fit, whose time would then say nothing about the others. So a fit of a made-up table
-with the same model and precision is run before, where no mark says that it has been. Of
-a person's settings only what decides which code that is plays a part: a value that breaks
-on the made-up table says nothing about their ratings.
+with the same model and precision is run before, unless a mark file says that this has been
+done. Of a person's settings only those are used that select the compiled code: a value that
+fails on the made-up table may be right for their ratings.
 
     python -m gmc_core.fitting.compiling [float32|float64 …]
 
-compiles what the dashboard's models need, for those who would rather wait before than then;
-the dashboard starts it when it starts. Of two processes that want the same code one compiles
-it, and the other waits for it.
+compiles what the dashboard's models need ahead of the first fit; the dashboard runs it in the
+background when it starts. Of two processes that need the same code one compiles it, and the
+other waits for it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _SECONDS, _EXACT_SECONDS = 14.0, 8.0
 # One signal of the made-up table is too large for the lanes of the vector registers.
 _LARGEST = LANE_LIMIT + 4
 
-# Longer than any machine compiles one kind.
+# Longer than compiling one kind takes on any machine.
 PATIENCE_SECONDS = 180.0
 
 _Kind = tuple[str, bool, bool]  # precision, exact EM, ordered ratings

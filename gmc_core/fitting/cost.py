@@ -3,7 +3,7 @@
 The E-step's Cholesky factorizations take Σ_i N_i³/3 flops. The paper's
 M N³/(3 C³), with C the inverse fill ratio, puts the mean in place of the N_i and
 so misses the heavy tail: on MovieLens 1M it gives 9 GFLOP where the sum is 86.
-How many seconds that takes is in :mod:`gmc_core.fitting.estimates`.
+How many seconds that takes is in :mod:`gmc_core.fitting.duration`.
 """
 
 from __future__ import annotations

@@ -62,6 +62,10 @@ class StateError(ConfigError):
 class Fit:
     """A fit in progress: inputs that never change, and the state of the last iteration.
 
+    A new Σ is written into the memory of one that is no longer needed, which saves an N × N
+    matrix and the time for fresh memory. What has been handed out (:attr:`state`,
+    :meth:`model`) counts as lent and is never written over.
+
     Parameters
     ----------
     split : what to learn from and what to predict.
@@ -249,21 +253,21 @@ class Fit:
             after_m_step=self._drop_weights if isinstance(algorithm, MapEm) else None,
         ):
             began = time.perf_counter()
-            before = (self._state, self.predictions, self._lent)
+            old_state, old_predictions, old_lent = self._state, self.predictions, self._lent
             self._state, self._lent = step.state, False
             try:
                 self.predictions = self._predict()
-                record = self._record(step, before[1], began)
+                record = self._record(step, old_predictions, began)
             except BaseException as error:
                 # Stopped while predicting: the state stays that of the last record.
-                self._state, self.predictions, self._lent = before
+                self._state, self.predictions, self._lent = old_state, old_predictions, old_lent
                 if isinstance(error, NumericalError):
                     at = step.state.iteration
                     raise error.during(f"Predictions of iteration {at}", at) from error
                 raise
-            if algorithm.reuses_memory and not before[2]:
-                spares.put(before[0].gaussian)
-            del before, step  # or the old weights would stay in memory for one more iteration
+            if algorithm.reuses_memory and not old_lent:
+                spares.put(old_state.gaussian)
+            del old_state, step  # or the old weights would stay in memory for one more iteration
             yield record
 
     def _algorithm(self) -> EmAlgorithm[Any, Any]:
@@ -339,9 +343,9 @@ class Fit:
         if self.query_signals is not self.signals:
             weights = fold_in(self.query_signals, gaussian, self.noise, self.team, self.ordinal)
         latent = predict_pairs(self.query_signals, weights, gaussian, *self.pairs, self.team)
-        return self._shown(latent)
+        return self._in_ratings(latent)
 
-    def _shown(self, latent: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def _in_ratings(self, latent: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Predictions in ratings from the posterior means."""
         return answers(
             latent,
@@ -361,7 +365,7 @@ class Fit:
             *self.pairs,
             self.team,
         )
-        return self._shown(latent)
+        return self._in_ratings(latent)
 
     def memberships(self, state: MixtureState) -> MixtureState | Memberships:
         """Weights and responsibilities of ``query_signals`` under a mixture."""

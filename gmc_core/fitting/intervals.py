@@ -1,11 +1,11 @@
-"""Prediction intervals that hold what they promise.
+"""Prediction intervals with the coverage that they state, by split conformal prediction.
 
 The model's posterior gives every prediction a standard deviation; how many of them an
 interval needs is learned on ratings held out inside the training set (split conformal
 prediction, Vovk et al. 2005; Lei et al. 2018): the interval of level p is as wide as
 covers a share p of those. They are drawn from every user, each weighing alike, as the
-protocol draws its test ratings (:mod:`gmc_core.protocol.holdout`): the p speaks of a random rating
-of a random user, not of those who rate most.
+protocol draws its test ratings (:mod:`gmc_core.protocol.validation`): the p speaks of a random
+rating of a random user, not of those who rate most.
 
 For ordered ratings the interval is one of latent responses, and a rating is covered when its
 own interval of latent responses touches it.
@@ -43,7 +43,7 @@ from gmc_core.model.calibration import USUAL_LEVEL, Calibration
 from gmc_core.model.gaussian_model import GaussianModel
 from gmc_core.model.mixture_model import MixtureModel
 from gmc_core.model.model_file import load_model, save_model
-from gmc_core.protocol.holdout import hold_out
+from gmc_core.protocol.validation import hold_out
 
 Floats = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.int64]
@@ -241,7 +241,7 @@ def calibrate_file(
         with replacing() as may:
             if not may or _stamp(path) != before:
                 return None
-            with suppress(OSError):  # it is another's, whose rights cannot be given
+            with suppress(OSError):  # another user's file, whose permissions cannot be copied
                 part.chmod(stat.S_IMODE(path.stat().st_mode))
             part.replace(path)
     except ModelFileError as error:
@@ -253,7 +253,7 @@ def calibrate_file(
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:
-    """Another one for every content of a file; None without one."""
+    """Changes whenever a file's content does; None where there is no file."""
     try:
         status = path.stat()
     except OSError:

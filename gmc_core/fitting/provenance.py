@@ -57,7 +57,7 @@ def with_noise(config: ExperimentConfig, data: Mapping[str, Any]) -> dict[str, A
     """
     noise = file_hashes(config, ("noise",))
     if "files" not in data and not noise:
-        return dict(data)  # as a version that kept no hashes has written it
+        return dict(data)  # written by a version that kept no hashes
     return {**data, "files": {**of_data(data.get("files")), **noise}}
 
 

@@ -86,8 +86,9 @@ class FactoredCovariance:
     """Σ = factor factorᵀ + epsilon Id, never formed; for fewer signals than coordinates.
 
     factor : (N, R).
-    initial : whether this is the identity before the first iteration, a stand-in
-        under which F = A Σ is the initial estimates less the initial value.
+    initial : whether this is the state before the first iteration, when nothing has been
+        learned. Σ = Id stands in for it: with it the estimates f̃ = μ + Σ[:, o] a are the known
+        ratings, and the initial value elsewhere. No change of Σ is reported from there.
     """
 
     factor: FloatArray

@@ -97,6 +97,7 @@ def m_step(
     elsewhere").
     """
     if form == "factor":
+        # Fewer signals than coordinates, as in the embedded sample: Σ is never formed.
         return _factor_form(signals, weights, gaussian, epsilon, team, sample_weights)
     old = gaussian.covariance
     matrix = old.matrix if isinstance(old, DenseCovariance) else None

@@ -381,8 +381,8 @@ class FitSettings:
             for name, one in settings_of_a_fit().items()
             if getattr(self, name) is None
         }
-        # One number, one key of stored runs: 1 and 1.0 are written differently. Those of _ALWAYS
-        # but for two have been written as they were given.
+        # 1 and 1.0 differ in JSON, and with it in the keys of stored runs, so numbers become
+        # floats. Of the settings in _ALWAYS all but two have been stored as given, and still are.
         known = {
             name: float(value)
             for name, one in settings_of_a_fit().items()
@@ -395,7 +395,7 @@ class FitSettings:
         """For JSON; :meth:`from_dict` is the way back.
 
         Keys of stored runs are hashes of this: a setting that came after ``_ALWAYS`` is left out
-        where it is the default, and reads back as None, so that runs of before are still found.
+        where it is the default, and reads back as None, so that older runs are still found.
         """
         given = {name: getattr(self, name) for name in settings_of_a_fit()}
         return {

@@ -1,4 +1,4 @@
-"""From a belief to what is shown: the one way from the Gaussian to ratings.
+"""From the posterior to what is shown: the only conversion from the Gaussian to ratings.
 
 A model believes of every item a Gaussian, whose centre and variance are in ratings, or
 for ordered ratings in latent responses. What is shown, scored and written is in ratings, and all

@@ -20,9 +20,9 @@ UNCALIBRATED = (
 
 @dataclass(frozen=True)
 class Calibration:
-    """How wide an interval must be to hold what it promises.
+    """How wide an interval must be to cover the share of ratings that it states.
 
-    level : share of ratings that it shall hold, between 0 and 1.
+    level : share of ratings that it shall cover, between 0 and 1.
     factor : the posterior standard deviations on either side of the prediction, 0 or more.
     ratings, users : on how many held-out ratings of how many users that was learned.
     when : seconds since 1970; 0 if unknown.
@@ -64,7 +64,7 @@ class Calibration:
 
 
 def level_of(calibration: Calibration | None) -> float:
-    """The share of ratings that a model's interval shall hold."""
+    """The share of ratings that a model's interval shall cover."""
     return USUAL_LEVEL if calibration is None else calibration.level
 
 

@@ -41,7 +41,7 @@ Positions = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """What the model believes of one user, given the ratings of items ``observed``.
+    """The posterior of one user's ratings, given the ratings of the items ``observed``.
 
     observed : (n,) item positions. values : (n,) ratings. weights : (n,) the a_j.
     prior_mean : (N,) the same before any rating, μ or μ + B x.

@@ -25,7 +25,7 @@ from gmc_core.model.gaussian_model import Floats, GaussianModel, Positions, Post
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MixturePosterior(Posterior):
-    """What a mixture believes of one user, given the ratings of items ``observed``.
+    """The posterior of one user's ratings under a mixture, given those of the items ``observed``.
 
     The fields of :class:`gmc_core.model.gaussian_model.Posterior` are those of the whole mixture;
     weights : (n,) the components' mean weights.

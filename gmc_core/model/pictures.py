@@ -194,7 +194,7 @@ class HeatmapBinner:
             order, span = piece
             _pool(*span, flat, weights, items[order], starts, lanes, sums, *out[2 * order :][:2])
 
-        # The first bins have the longest way to the right edge: small pieces even it out.
+        # Only the upper triangle is summed: the first bins take longest, small pieces balance it.
         pieces = [(order, span) for span in spans(self.bins, 16) for order in range(len(items))]
         self.team.run(rows, pieces, lambda: np.empty((2, size), matrix.dtype))
         return out
@@ -251,7 +251,7 @@ class HeatmapBinner:
         values = np.zeros(block)
         for _ in range(steps):
             image = self._times(covariance, self._vectors)
-            # Waiting for each other costs two threads more than these small products.
+            # For products this small, synchronising the threads costs more than it saves.
             with blas_threads(1):
                 small = (self._vectors.T @ image).astype(np.float64)
                 values, rotation = scipy.linalg.eigh((small + small.T) / 2)

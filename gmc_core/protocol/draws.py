@@ -1,4 +1,4 @@
-"""Random choices that stay the same: bounded integers from PCG64's raw words.
+"""Reproducible random choices: bounded integers from PCG64's raw words.
 
 NumPy promises the raw stream of a bit generator for ever, but not what its
 ``Generator`` methods make of it. So everything random in a split is made here

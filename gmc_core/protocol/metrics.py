@@ -278,6 +278,21 @@ def few_held_out(n: int, nmae_se: float | None) -> bool:
     return 0 < n and (n < FEW_RATINGS or bool(wide))
 
 
+def few_held_out_words(n: int, of: int | None = None, *, emphasis: str = "") -> str:
+    """What it means that the held-out ratings are few, without a full stop.
+
+    Parameters
+    ----------
+    n : held-out ratings. of : all ratings, where they are to be named.
+    emphasis : mark-up on both sides of "few".
+    """
+    among = "" if of is None else f" (of {of:,})"
+    return (
+        f"{n:,} held-out ratings{among} are {emphasis}few{emphasis}: they do not tell methods "
+        "apart that differ by less than about two standard errors"
+    )
+
+
 def enough_repetitions(repetitions: int, n: int, nmae_se: float | None) -> int:
     """Repetitions with which the held-out ratings would not be few, at most 20; 0 if more
     than there are would not help or are not needed.

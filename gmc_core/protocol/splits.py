@@ -17,6 +17,10 @@ from gmc_core.data.ratings import Ratings
 from gmc_core.protocol.draws import Words, bounded, choose, word_stream
 from gmc_core.protocol.pairs import merge_pair
 
+# What errors call the users, with the options that give their numbers.
+_TRAINING = "training users (--weak-users)"
+_NOVEL = "novel users (--strong-users)"
+
 
 @dataclass(frozen=True, eq=False)
 class Split:
@@ -148,7 +152,7 @@ def weak_split(ratings: Ratings, seed: int, n_users: int | None = None) -> Split
     if n_users is None:
         n_users = default_counts(len(eligible))[0]
         notes += _scaling_notes(len(eligible), f"{n_users:,} users")
-    _require_fit({"n_users": n_users}, len(eligible))
+    _require_fit({_TRAINING: n_users}, len(eligible))
     users = np.sort(eligible[choose(words, len(eligible), n_users)])
     held = one_of_each(words, ratings, users)
     chosen = _mask(ratings.n_users, users)
@@ -200,7 +204,7 @@ def strong_split(
         n_test = default_test if n_test is None else n_test
         used = f"{n_train:,} training and {n_test:,} test users"
         notes += _scaling_notes(len(eligible), used)
-    _require_fit({"n_train": n_train, "n_test": n_test}, len(eligible))
+    _require_fit({_TRAINING: n_train, _NOVEL: n_test}, len(eligible))
     drawn = eligible[choose(words, len(eligible), n_train + n_test)]
     # The first n_train users drawn train: the very ones that weak_split draws.
     novel = np.sort(drawn[n_train:])
@@ -345,13 +349,16 @@ def _scaling_notes(n_eligible: int, used: str) -> tuple[str, ...]:
 
 
 def _require_fit(counts: dict[str, int], available: int) -> None:
-    for name, count in counts.items():
+    """Raise a ConfigError unless so many users can be drawn; counts : by kind of user."""
+    for kind, count in counts.items():
         if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
-            raise ConfigError(f"{name} is {count!r}; give a whole number of 1 or more.")
+            raise ConfigError(
+                f"The number of {kind} is {count!r}; give a whole number of 1 or more."
+            )
     if sum(counts.values()) > available:
-        asked = " + ".join(f"{name} = {count:,}" for name, count in counts.items())
+        asked = " and ".join(f"{count:,} {kind}" for kind, count in counts.items())
         raise ConfigError(
-            f"{asked} asks for more users than the {available:,} that have two ratings or more. "
+            f"{asked} are more than the {available:,} users that have two ratings or more. "
             "Ask for fewer, or give no numbers to have the paper's scaled down."
         )
 

@@ -1,1 +1,1 @@
-"""Runs that survive: the store, the worker that computes them, sweeps, reports."""
+"""Stored runs: the store, the worker that computes them, sweeps, reports."""

@@ -117,7 +117,7 @@ def now_computed(run: Run, cells: Sequence[Cell]) -> tuple[str, float] | None:
 
 
 def comparison_named(store: Store, text: str) -> Run:
-    """A comparison by its id, or by the name of its folder in a version of before.
+    """A comparison by its id, or by the name of its folder in an earlier version.
 
     Raises
     ------

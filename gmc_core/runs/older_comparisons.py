@@ -35,9 +35,9 @@ from gmc_core.protocol.metrics import score
 from gmc_core.runs.comparisons import comparison_of, summary_of
 from gmc_core.runs.store import Store, StoreError
 from gmc_core.runs.store.cells import Cell
+from gmc_core.runs.store.folders import disk_bytes
 from gmc_core.runs.store.identity import host, process_mark
 from gmc_core.runs.store.keys import key_of
-from gmc_core.runs.store.places import disk_bytes
 from gmc_core.runs.store.submitting import request_of, source_of
 
 # Reads the arguments of ``gmc``: the configuration, and interpreters with other packages.

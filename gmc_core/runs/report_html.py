@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from gmc_core.base.words import moment
-from gmc_core.protocol.metrics import few_held_out
+from gmc_core.base.times import moment
+from gmc_core.protocol.metrics import few_held_out, few_held_out_words
 from gmc_core.runs.store import Run, Store
 
 Points = Sequence[tuple[float, float]]
@@ -103,10 +103,7 @@ def _baselines(run: Run) -> list[str]:
         parts += [f"<p>{caption}:</p>", _pairs(run.baselines)]
     count, error = ((run.summary or {}).get(name) for name in ("n", "nmae_se"))
     if isinstance(count, int) and few_held_out(count, error):
-        parts.append(
-            f"<p>{count:,} held-out ratings are few: they do not tell methods apart that differ "
-            "by less than about two standard errors.</p>"
-        )
+        parts.append(f"<p>{few_held_out_words(count)}.</p>")
     return parts
 
 

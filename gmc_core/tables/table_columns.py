@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from gmc_core.base.errors import ConfigError
 from gmc_core.base.table_files import number_text
-from gmc_core.data.readers.codes import code_numbers, code_of
-from gmc_core.data.readers.doubts import ruined_ids
+from gmc_core.data.readers.doubts import counts_rows, ends, ruined_ids
+from gmc_core.data.readers.not_rated import code_numbers, code_of
 from gmc_core.data.readers.numbers import NumberForm
 
 # What stands for a missing entry, in any case.
@@ -42,6 +42,7 @@ _WHOLE = re.compile(r"[+-]?\d+")
 _EXACT = 2**53  # up to here a double holds every whole number
 _FEWEST_OTHERS = 3
 _MOST_TOLD = 5
+_LEAST_COUNTED = 10  # rows from which a column that counts them is no accident
 
 POINT = NumberForm()
 
@@ -156,19 +157,16 @@ def aside_notes(
     if aside:
         told = ", ".join(names[index] or "the first, unnamed" for index in aside)
         notes.append(f"kept aside as labels, not completed: {told}")
-    if 0 not in aside and names[0] not in quantities and _counts_rows(values[:, :1]):
+    if (
+        0 not in aside
+        and names[0] not in quantities
+        and counts_rows(values[:, :1].ravel().tolist(), _LEAST_COUNTED)
+    ):
         notes.append(
             f"the column {names[0]!r} counts the rows; if it is no quantity, name it as labels "
             f"(--id-column {names[0]!r})"
         )
     return tuple(notes)
-
-
-def _counts_rows(column: npt.NDArray[np.float64]) -> bool:
-    if not column.size or len(column) < 10:
-        return False
-    rows = np.arange(len(column))
-    return any(np.array_equal(column[:, 0], rows + start) for start in (0, 1))
 
 
 class Missing:
@@ -218,10 +216,9 @@ def far_off_notes(names: Sequence[str], values: npt.NDArray[np.float64]) -> tupl
         distinct = np.unique(values[~np.isnan(values[:, index]), index])
         if len(distinct) <= _FEWEST_OTHERS:
             continue
-        if distinct[1] - distinct[0] >= distinct[-1] - distinct[1]:
-            found.setdefault(float(distinct[0]), []).append(index)
-        if distinct[-1] - distinct[-2] >= distinct[-2] - distinct[0]:
-            found.setdefault(float(distinct[-1]), []).append(index)
+        for end in ends(distinct):
+            if end.gap >= end.width:
+                found.setdefault(end.value, []).append(index)
     notes = []
     for value, columns in found.items():
         count = int((values[:, columns] == value).sum())

@@ -9,7 +9,7 @@ import streamlit as st
 
 from gmc_core.base.errors import ResourceError
 from gmc_core.fitting.cost import Cost, check_memory, estimate_fit, memory_limit
-from gmc_core.fitting.estimates import Estimate, estimate_seconds
+from gmc_core.fitting.duration import Estimate, estimate_seconds
 from gmc_core.gaussian.attributes import UserGroups
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.gaussian.signals import Layout, Signals

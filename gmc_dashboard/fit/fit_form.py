@@ -174,7 +174,9 @@ class _Form:
         """The controls of these cards, in the order in which the settings are declared."""
         for name, setting in SETTINGS.items():
             shown = setting.control
-            if shown is None or shown.card not in cards or self.constant > shown.constant:
+            if shown is None or shown.card not in cards:
+                continue
+            if self.constant and not shown.constant:
                 continue
             needs = setting.needs
             meaning = needs is None or self.given.get(needs[0]) == needs[1]

@@ -11,7 +11,7 @@ from gmc_core.data.ratings import RatingScale
 from gmc_core.data.readers.report import DERIVED
 from gmc_core.fitting.compiling import compile_seconds, must_compile
 from gmc_core.fitting.fit import IterationRecord
-from gmc_core.protocol.metrics import few_held_out
+from gmc_core.protocol.metrics import few_held_out, few_held_out_words
 from gmc_core.runs.store import Run
 from gmc_core.runs.store.waiting import Waiting, remaining
 from gmc_dashboard.shared import context
@@ -108,10 +108,7 @@ def few_words(run: Run) -> str:
     count = summary.get("n")
     if not isinstance(count, int) or not few_held_out(count, summary.get("nmae_se")):
         return ""
-    return (
-        f" {count:,} held-out ratings (of {data.get('ratings', 0):,}) are **few**: methods that "
-        "differ by less than about two standard errors are not told apart."
-    )
+    return f" {few_held_out_words(count, data.get('ratings', 0), emphasis='**')}."
 
 
 def scale_words(run: Run) -> str:

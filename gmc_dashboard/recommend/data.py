@@ -1,4 +1,4 @@
-"""Cached answers of one run's model for the Recommend page; keyed as in covariance_data."""
+"""Cached answers of one run's model for the Recommend page; keyed as in ``covariance.data``."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import streamlit as st
 
+from gmc_core.data.ratings import Ratings
 from gmc_core.fitting.experiment import make_split, prepare
 from gmc_core.model.completion import complete
 from gmc_core.model.gaussian_model import GaussianModel, Posterior
 from gmc_core.protocol.splits import Split
+from gmc_core.runs.game import Deck
 from gmc_core.runs.store import Run
 from gmc_dashboard.covariance import data as covariance_data
 from gmc_dashboard.covariance.data import ModelKey
@@ -73,6 +75,25 @@ def novel_people(run: Run, model: GaussianModel) -> People | None:
 def _split(run: str, seed: int) -> Split:
     config = context.store().run(run).config
     return make_split(config, prepare(config), seed)
+
+
+def deck_of(run: Run, model: GaussianModel, query: Ratings | None) -> Deck | None:
+    """The run's held-out ratings as a guessing game; None if they are not written down.
+
+    query : the query set of a strong split; None where training users are tested.
+    """
+    return _deck(str(context.store().path), covariance_data.key_of(run.id), model, query)
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _deck(folder: str, key: ModelKey, _model: GaussianModel, _query: Ratings | None) -> Deck | None:
+    store = context.store()
+    run = store.run(key[0])
+    # The model is that of the last repetition, as for the training users.
+    held_out = store.held_out(run.id, run.repetitions - 1)
+    if held_out is None or _model.ratings is None:
+        return None
+    return Deck.of(held_out, _model.ratings, _query)
 
 
 def completed_table(model: GaussianModel) -> bytes:

@@ -35,9 +35,11 @@ def select(
     genres: Sequence[str] = (),
 ) -> list[Recommendation]:
     """The ``top`` recommendations with at least one of ``genres`` (none: any)."""
+    if not genres:
+        return model.recommend(posterior, top, min_ratings=min_ratings)
     found = model.recommend(posterior, len(model.items), min_ratings=min_ratings)
     wanted = set(genres)
-    return [r for r in found if not wanted or wanted & set(r.genres)][:top]
+    return [r for r in found if wanted & set(r.genres)][:top]
 
 
 def default_min_ratings(model: GaussianModel) -> int:

@@ -49,7 +49,7 @@ def _await(id: str, stamp: int) -> None:
         if st.button("Show the calibrated intervals", key="calibrated", icon=":material/refresh:"):
             st.rerun(scope="app")
         return
-    start_worker()  # one that has nothing to do leaves after a minute
+    start_worker()  # an idle worker ends after a minute
     fact(
         "The intervals are being calibrated in the background, after the runs that are queued; "
         "a button to show them will stand here."

@@ -95,6 +95,33 @@ def has_stars(scale: RatingScale) -> bool:
     return (scale.low, scale.high, scale.step) == (1.0, 5.0, 1.0)
 
 
+MOST_QUICK = 11  # values beside each other
+FEW_QUICK = 5  # of a scale with more
+
+
+def fits_five_stars(scale: RatingScale) -> bool:
+    """Whether 1, 2, 3, 4 and 5 are ratings and 5 is the best, as on half-star scales."""
+    levels = scale.levels
+    return levels is not None and scale.high == 5 and {1.0, 2.0, 3.0, 4.0} <= set(levels.tolist())
+
+
+def quick_values(scale: RatingScale) -> list[float]:
+    """The ratings that one click can give: five stars, all values of a short scale, or five
+    values spread evenly over a long or continuous one."""
+    levels = scale.levels
+    if fits_five_stars(scale):
+        return [1.0, 2.0, 3.0, 4.0, 5.0]
+    if levels is not None and len(levels) <= MOST_QUICK:
+        return [float(level) for level in levels]
+    spread = scale.project(np.linspace(scale.low, scale.high, FEW_QUICK))
+    return [float(value) for value in spread]
+
+
+def offers_all(scale: RatingScale) -> bool:
+    """Whether :func:`quick_values` are all ratings that there are."""
+    return scale.levels is not None and len(quick_values(scale)) == len(scale.levels)
+
+
 @dataclass(frozen=True, eq=False)
 class People:
     """The users that one can look at, with what was hidden from the fit.

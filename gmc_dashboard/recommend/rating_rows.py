@@ -10,9 +10,11 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from gmc_core.data.ratings import RatingScale
 from gmc_core.model.gaussian_model import GaussianModel
 from gmc_dashboard.recommend.one_user import RatingsByItem, has_stars, rating_options
 from gmc_dashboard.shared.components import escape
+from gmc_dashboard.shared.units import minus
 
 Listed = dict[int, float | None]
 
@@ -103,7 +105,7 @@ def _control(name: str, model: GaussianModel, item: int, key: str) -> None:
             label,
             options[::-1],
             index=None,
-            format_func=lambda value: stars(value) if scale.is_stars else f"{value:g}",
+            format_func=lambda value: rating_text(scale, value),
             placeholder="Rate",
             key=key,
             on_change=keep,
@@ -122,6 +124,11 @@ def _control(name: str, model: GaussianModel, item: int, key: str) -> None:
             label_visibility="collapsed",
             width=150,
         )
+
+
+def rating_text(scale: RatingScale, value: float) -> str:
+    """A rating, with stars in front where the scale has some."""
+    return stars(value) if scale.is_stars else minus(f"{value:g}")
 
 
 def stars(value: float) -> str:

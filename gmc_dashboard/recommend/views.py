@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pandas as pd
 import streamlit as st
 
+from gmc_core.data.ratings import RatingScale
 from gmc_core.model.calibration import level_of, note_of
 from gmc_core.model.gaussian_model import GaussianModel, Posterior, Recommendation
 from gmc_core.runs.store import Run
@@ -19,6 +20,7 @@ from gmc_dashboard.shared import link_state
 from gmc_dashboard.shared.components import chart, download, escape, fact
 from gmc_dashboard.shared.tables import to_csv
 from gmc_dashboard.shared.theme import is_dark
+from gmc_dashboard.shared.units import minus
 
 EXPLAIN = "explained_title"
 
@@ -81,6 +83,8 @@ def recommendations(
         alt="Recommendations: "
         + "; ".join(f"{r.title}, predicted {r.predicted:.2f}" for r in found[:10]),
     )
+    if words := beyond_scale(table["Prediction"], scale):
+        fact(words)
     interval_note.draw(run, model)
     _explanation(model, posterior, found, event.selection.rows)
 
@@ -132,6 +136,21 @@ def _explanation(
     )
 
 
+def beyond_scale(predictions: Iterable[float], scale: RatingScale) -> str:
+    """Why predictions lie outside the scale, of the one furthest out; "" if none does."""
+    shown = [float(f"{value:.2f}") for value in predictions]
+    outside = [value for value in shown if not scale.low <= value <= scale.high]
+    if not outside:
+        return ""
+    furthest = max(outside, key=lambda value: abs(value - scale.midpoint))
+    end = f"at most {scale.high:g}" if furthest > scale.high else f"at least {scale.low:g}"
+    return minus(
+        f"A raw prediction such as {furthest:.2f} on a scale of {end} is no mistake: a Gaussian "
+        "has no ends, so the raw value ranks the titles, and the rating is the nearest one on the "
+        "scale."
+    )
+
+
 def hidden_ratings(
     model: GaussianModel, posterior: Posterior, people: People, user: int, changed: bool
 ) -> None:
@@ -164,6 +183,8 @@ def hidden_ratings(
         },
         alt=words,
     )
+    if outside := beyond_scale(table["Prediction"], model.scale):
+        fact(outside)
 
 
 def files(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 import streamlit as st
 
-from gmc_core.model.gaussian_model import GaussianModel, Posterior
+from gmc_core.model.gaussian_model import GaussianModel
 from gmc_core.runs.store import Run
 from gmc_dashboard.covariance import data as covariance_data
 from gmc_dashboard.recommend.data import novel_people, trained_people
@@ -27,6 +25,7 @@ from gmc_dashboard.shared import history, link_state
 from gmc_dashboard.shared.components import escape, fact
 
 NOT_GIVEN = "(not given)"
+ROWS = 5  # of the visitor's own ratings at once
 MAX_PICKED = 5_000  # users in the box; the filter narrows down to any
 
 
@@ -58,19 +57,37 @@ def own_ratings(run: Run, model: GaussianModel) -> str:
     return name
 
 
-def own_rows(name: str, model: GaussianModel, known: bool) -> None:
-    """The titles on the visitor's list.
+def newest_row(name: str, model: GaussianModel) -> int | None:
+    """The title that was searched last and is not rated yet, to be rated at once."""
+    waiting = [item for item, value in listed(name).items() if value is None]
+    if not waiting:
+        return None
+    rating_row(name, model, waiting[-1])
+    return waiting[-1]
+
+
+def own_rows(name: str, model: GaussianModel, known: bool, above: int | None) -> None:
+    """The titles on the visitor's list, the newest first, a few at a time.
 
     known : whether they said what groups they are of.
+    above : the title that :func:`newest_row` has drawn, if any.
     """
-    items = list(listed(name))
-    if not items:
+    items = [item for item in reversed(listed(name)) if item != above]
+    if not rated(name):
         who = "average user of these groups" if known else "average user"
         fact(f"Nothing rated yet: what you see is the prediction for the {who}.")
+    if not items:
         return
-    with st.container(height="content" if len(items) <= 8 else 420, border=False):
-        for item in items:
-            rating_row(name, model, item)
+    st.markdown(f"**Your ratings: {len(rated(name)):,}**")
+    pages = -(-len(items) // ROWS)
+    first = 0
+    if pages > 1:
+        key = f"{name}_page_{pages}"  # fewer pages are another control, which begins anew
+        first = ROWS * (int(st.session_state.get(key, 1)) - 1)
+    for item in items[first : first + ROWS]:
+        rating_row(name, model, item)
+    if pages > 1:
+        st.pagination(pages, key=key, max_visible_pages=5)
     st.button("Clear my ratings", icon=":material/delete:", on_click=clear, args=(name,))
 
 
@@ -78,7 +95,7 @@ def about_you(model: GaussianModel) -> Floats | None:
     """What the visitor says of themselves, where the model's mean depends on it."""
     if model.groups is None:
         return None
-    # Open where a link tells something, and from then on: not shut by the last answer's going.
+    # Opened by a link with answers, and kept open: removing the last answer must not close it.
     if any(f"about_{name}" in st.query_params for name in model.groups.choices):
         st.session_state["about-you-open"] = True
     opened = bool(st.session_state.get("about-you-open"))
@@ -112,23 +129,6 @@ def about_user(model: GaussianModel, people: People, user: int) -> Floats | None
     elif known is not None and known.any():
         fact("What else is known puts this user into none of the groups that the model knows.")
     return known if known is not None and known.any() else None
-
-
-def next_rows(
-    name: str, model: GaussianModel, posterior: Posterior, suggested: Sequence[tuple[int, float]]
-) -> None:
-    """Titles whose rating would tell the model most."""
-    if not suggested:
-        return
-    total = float(posterior.variance.sum())
-    st.markdown("**Rate next**")
-    fact(
-        "The answers that would tell the model most: the share of its remaining variance, over all "
-        "titles, that each would take away."
-    )
-    for item, gain in suggested:
-        share = gain / total if total > 0 else 0.0
-        rating_row(name, model, item, f"−{100 * share:.1f} % variance")
 
 
 def pick_user(run: Run, model: GaussianModel) -> tuple[People, int] | None:

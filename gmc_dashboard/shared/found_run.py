@@ -1,4 +1,4 @@
-"""A start that leads to a run that is there already: the page says so and offers it again."""
+"""When a start finds an identical run: the page says so and offers to compute it again."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What Back and Forward of the browser go through: one entry for each visible step.
 
     history.install()              # in a page's header
-    if history.returned(): ...     # Back or Forward led here: the address is the truth
+    if history.returned(): ...     # Back or Forward led here: only the address counts
 
 Streamlit adds an entry to the browser's history whenever a page writes into its address, and
 one more for the bare address of a page that is reached by the menu; it adds none where a

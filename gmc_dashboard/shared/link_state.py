@@ -6,7 +6,7 @@
     link_state.unset("iteration_box")               # whether a widget is to follow the URL
 
 A move to another page empties the URL; what was kept comes back with the page. Back and
-Forward of the browser restore the URL of before, which then speaks alone.
+Forward of the browser restore the earlier URL, which alone counts then.
 """
 
 from __future__ import annotations

@@ -28,7 +28,6 @@ class Palette:
     text: str
     muted: str
     grid: str
-    background: str
     surface: str
     categorical: tuple[str, ...]
     sequential: tuple[str, ...]
@@ -55,7 +54,6 @@ LIGHT = Palette(
     text="#1c2733",
     muted="#586675",
     grid="#e3e9ef",
-    background="#ffffff",
     surface="#f2f6f9",
     categorical=("#0b6bab", "#c8500a", "#0f8f6b", "#a8457f", "#b57a00", "#3f97d3", "#5f6b7a"),
     sequential=(
@@ -71,7 +69,6 @@ DARK = Palette(
     text="#e4ebf2",
     muted="#a3acb8",
     grid="#2a3642",
-    background="#11171e",
     surface="#1a232d",
     categorical=("#5cb8f0", "#f58a4b", "#3ecf9f", "#e29cc6", "#f2c14e", "#a5d8f8", "#a3acb8"),
     sequential=(

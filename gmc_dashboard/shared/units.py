@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from gmc_core.base.words import duration as duration
-from gmc_core.base.words import whole_duration as whole_duration
+from gmc_core.base.times import duration as duration
+from gmc_core.base.times import whole_duration as whole_duration
 
 # In the middle of a sentence; `.capitalize()` at its start.
 PROTOCOLS = {

@@ -1,4 +1,4 @@
-"""In a browser: click a cell of Σ, play its history, rate five titles, keep the link."""
+"""In a browser: click a cell of Σ, play its history, rate titles, keep the link, guess first."""
 
 from __future__ import annotations
 
@@ -67,15 +67,15 @@ def test_five_ratings_change_the_list_at_once(app, page, run):
     open_page(page, f"{app.url}/recommend?run={run}")
     page.get_by_text("Best titles for the average user").wait_for()
     settle(page)
-    for count in range(1, 6):
-        page.get_by_role("combobox", name="Search a title and rate it").click()
-        page.get_by_role("option").nth(count).click()
-        settle(page)
-        control = page.get_by_role("combobox", name="Rating of").nth(count - 1)
-        control.click()
-        page.get_by_role("option", name="★★★★★").first.click()
+    page.get_by_role("combobox", name="Search a title and rate it").click()
+    page.get_by_role("option").nth(1).click()
+    page.get_by_role("combobox", name="Rating of").click()
+    page.get_by_role("option", name="★★★★★").first.click()
+    page.get_by_text("from 1 rating").wait_for()
+    for count in range(2, 6):
+        # A rated title has no stars any more, so that the last of them are another's.
+        page.get_by_role("radio", name="5 out of 5 stars").last.click()
         page.get_by_text(f"from {count} rating").wait_for()
-        settle(page)
     page.wait_for_url(re.compile("rated=([^&]+(,|%2C)){4}[^&]+"))
     link = page.url
     open_page(page, link)
@@ -94,6 +94,34 @@ def test_a_user_with_a_hidden_rating(app, page, run):
     page.locator(FRAME).nth(2).wait_for()
 
 
+def test_three_ratings_and_a_round_of_the_game_by_keyboard(app, page, run):
+    open_page(page, f"{app.url}/recommend?run={run}")
+    page.get_by_text("Best titles for the average user").wait_for()
+    settle(page)
+    page.get_by_role("radio", name="1 out of 5 stars").first.focus()
+    for count in range(1, 4):
+        for key in ("ArrowRight", "ArrowRight", "Space"):
+            page.keyboard.press(key)
+        page.get_by_text(f"from {count} rating").wait_for()
+        page.keyboard.press("Tab")  # on to the next title, though the stars are gone
+    expect(page.get_by_role("combobox", name="Rating of")).to_have_count(3)
+    choice = page.get_by_role("radio", name="Guess first")
+    choice.focus()
+    page.keyboard.press("Space")
+    slider = page.get_by_role("slider", name="You")
+    slider.wait_for()
+    assert "The user gave it" not in page.content()
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    expect(slider).to_have_attribute("aria-valuetext", "3.5")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.get_by_text("The user gave it").wait_for()
+    page.get_by_text("Score after 1 round").wait_for()
+    page.keyboard.press("n")
+    page.get_by_text("Round 2 of 10").wait_for()
+
+
 @pytest.mark.parametrize(
     "place",
     [
@@ -104,6 +132,7 @@ def test_a_user_with_a_hidden_rating(app, page, run):
         "covariance?view=Variances",
         "recommend?who=Yourself",
         "recommend?who=A+user+of+the+data",
+        "recommend?who=Guess+first",
     ],
 )
 def test_views_fit_a_laptop(app, page, run, place):

@@ -40,9 +40,9 @@ from gmc_core.gaussian.attributes import UserGroups
 from gmc_core.gaussian.linalg.threads import Cancelled, ThreadPool
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol.baselines import fit_biases
-from gmc_core.protocol.holdout import hold_out
 from gmc_core.protocol.metrics import score
 from gmc_core.protocol.splits import Split, pair_split, strong_split, weak_split
+from gmc_core.protocol.validation import hold_out
 
 ONE, TWO = ThreadPool(1), ThreadPool(2)
 KNN = ItemKnn(neighbours=3, shrinkage=5.0)

@@ -283,7 +283,7 @@ def test_a_folder_keeps_predictions_apart_from_the_runs(tmp_path, capsys):
     assert main([*command, "bias,item", "--json", "-"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert json.loads((folder / "summary.json").read_text()) == found
-    # The folders of a version of before are read as well.
+    # The folders of an earlier version are read as well.
     for path in [path for path in folder.iterdir() if is_result(path.name)]:
         kind, _, name = path.name.partition("--")
         (folder / f"{kind}s").mkdir(exist_ok=True)

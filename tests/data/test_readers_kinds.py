@@ -25,12 +25,12 @@ from reader_files import MATRIX_MARKET, NETFLIX, cells, folder, text_file, zippe
 
 from gmc_core.base.errors import DataError
 from gmc_core.data.readers import (
+    file_kinds,
     jester_dat,
-    kinds,
     load,
     netflix,
     preview,
-    rows,
+    rows_as_text,
     source,
     unpacking,
     workbook,
@@ -145,8 +145,8 @@ def test_no_first_bytes_take_minutes_to_judge(run):
     # Blanks and digits that could be divided in many ways, then what makes each of them wrong.
     for start in (b"", b"[", b"{'", b"1:\n"):
         data = start + run * (1_000_000 // len(run)) + b"x\n"
-        kinds.refuse(data, "a.csv")
-        kinds.is_json(data)
+        file_kinds.refuse(data, "a.csv")
+        file_kinds.is_json(data)
         netflix.is_netflix(data)
 
 
@@ -331,7 +331,7 @@ def test_hostile_workbooks(tmp_path, monkeypatch, change, said):
 def test_limits_of_a_workbook(tmp_path, monkeypatch):
     data = workbook_of([["user", "item", "rating"], ["ann", "7", 4], ["bob", "7", 4]])
     path = text_file(tmp_path, data, "a.xlsx")
-    monkeypatch.setattr(rows, "MAX_CELLS", 8)
+    monkeypatch.setattr(rows_as_text, "MAX_CELLS", 8)
     refused(path, "more than 8 cells")
     monkeypatch.setattr(workbook, "MAX_INFLATED", 1024)
     refused(path, "holds more than")

@@ -414,7 +414,7 @@ def test_runs_and_splits_differ_where_models_read_other_attributes_or_genres():
         config = ExperimentConfig(fit=settings_for(model), filter=Filter(0, 0))
         keys = {key_of(config, describe(prepare(config, own))) for own in (bare, drama, RATINGS)}
         assert len(keys) == count, model
-    older = {"sha256": RATINGS.sha256, "scale": [1, 5, 1], "items": ITEMS}  # of before
+    older = {"sha256": RATINGS.sha256, "scale": [1, 5, 1], "items": ITEMS}  # of an earlier version
     assert key_of(ExperimentConfig(), older) == key_of(
         ExperimentConfig(), {**older, "side_sha256": RATINGS.side_sha256}
     )

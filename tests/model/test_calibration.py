@@ -345,7 +345,7 @@ def test_a_store_that_cannot_be_asked_makes_a_calibration_wait(asked, monkeypatc
     assert not calibrating.calibrate_one(store, heartbeat)
     assert calibrations.waiting(store) == [id]
     # A look at the queue that fails is no reason to stop.
-    sooner = calibrating._Sooner(store, heartbeat, id)
+    sooner = calibrating._MoreUrgent(store, heartbeat, id)
     monkeypatch.setattr(store, "rows", busy)
     assert not sooner()
 

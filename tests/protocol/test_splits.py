@@ -211,12 +211,12 @@ def test_scaling_down_is_said_with_numbers():
     ],
 )
 def test_impossible_counts_are_refused(split, arguments):
-    with pytest.raises(ConfigError, match="n_users|n_train|n_test"):
+    with pytest.raises(ConfigError, match="--weak-users|--strong-users"):
         split(made(), 0, **arguments)
 
 
 def test_too_many_users_names_what_there_is():
-    with pytest.raises(ConfigError, match=r"n_users = 5,000 .* the 38 that have two ratings"):
+    with pytest.raises(ConfigError, match=r"5,000 training users .* the 38 users that have two"):
         weak_split(made(), 0, 5_000)
 
 
@@ -342,3 +342,13 @@ def test_pair_keeps_what_is_known_of_items_and_users():
     assert np.isnan(merged.user_info["age"][2]) and merged.user_info["town"][2] is None
     assert merged.item_info.titles == ("Ten", None, None)
     assert np.isnan(merged.item_info.years[2])
+
+
+def test_the_query_set_has_its_former_names_in_files_and_scripts():
+    split = strong_split(made(), 0, 10, 5)
+    with pytest.warns(DeprecationWarning, match=r"Split\.query"):
+        assert split.shown is split.query
+    # Stored results and exports have had these keys since the first version.
+    stored = split.as_dict()
+    assert stored["shown_users"] == split.query.n_users == 5
+    assert stored["shown_ratings"] == len(split.query)

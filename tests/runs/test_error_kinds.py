@@ -225,7 +225,7 @@ def test_json_of_a_fit_that_broke_down_has_the_kind(tmp_path, capsys) -> None:
     assert found["error_iteration"] >= 1
 
 
-# Databases of before -------------------------------------------------------------------------
+# Older databases -------------------------------------------------------------------------
 
 
 def test_an_old_database_keeps_its_breakdowns_as_results(tmp_path) -> None:

@@ -25,7 +25,7 @@ from gmc_core.model.model_file import FORMAT, FORMAT_VERSION, load_model, save_m
 from gmc_core.model.pictures import HeatmapBinner, picture_orders
 from gmc_core.protocol.splits import no_split
 from gmc_core.runs.store import Run, Store, artifacts
-from gmc_core.runs.store.places import write_atomically
+from gmc_core.runs.store.folders import write_atomically
 from gmc_core.runs.store.transfer import FORMATS, export, import_run
 from gmc_dashboard.runs.figures import runs_table
 from gmc_dashboard.shared import context

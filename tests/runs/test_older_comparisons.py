@@ -1,4 +1,4 @@
-"""Folders of comparisons of before become runs, once, and nothing in them is lost."""
+"""Folders of older comparisons become runs, once, and nothing in them is lost."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ExperimentConfig:
 
 
 def older(config: ExperimentConfig, state: str = "finished", *, name: str = NAME, done: int = 2):
-    """A folder as versions of before wrote it, with ``done`` of two splits; and the result."""
+    """A folder as earlier versions wrote it, with ``done`` of two splits; and the result."""
     path = Path(os.environ["GMC_HOME"]) / "comparisons" / name
     prepared = prepare(config)
     splits = [make_split(config, prepared, seed) for seed in range(done)]

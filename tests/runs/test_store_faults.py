@@ -19,7 +19,7 @@ from store_workers import ROOT, small, wait_for
 from gmc_core.base.errors import GmcError, ModelFileError
 from gmc_core.base.files import replacing
 from gmc_core.runs.store import Store, StoreError, schema
-from gmc_core.runs.store.places import write_atomically
+from gmc_core.runs.store.folders import write_atomically
 from gmc_core.runs.store.store import LEAVING
 from gmc_core.runs.worker import ensure_worker
 

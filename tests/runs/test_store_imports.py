@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from store_workers import figures, small
 
-from gmc_core.fitting.estimates import Estimate
+from gmc_core.fitting.duration import Estimate
 from gmc_core.fitting.experiment import ExperimentConfig
 from gmc_core.paper.claims.check import runs_of
 from gmc_core.runs.store import Run, Store

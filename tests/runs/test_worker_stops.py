@@ -13,7 +13,7 @@ from store_workers import Nursery, alive, cancelled_when, figures, kill, small, 
 
 from gmc_core.base.errors import NumericalError
 from gmc_core.fitting.experiment import ExperimentConfig
-from gmc_core.runs.store import Store, StoreError, artifacts, watch
+from gmc_core.runs.store import Store, StoreError, artifacts, liveness
 from gmc_core.runs.store.queue import Lost, beat, register, take
 from gmc_core.runs.worker import attempt, compute, ensure_worker, log_path, work
 
@@ -142,7 +142,7 @@ def test_a_numerical_failure_keeps_records_and_model(
     ("config", "message"),
     [
         (ExperimentConfig(data="/nowhere/ratings.csv"), "no such file"),
-        (replace(small(), weak_users=10**6), "more users"),
+        (replace(small(), weak_users=10**6), "are more than the"),
         (replace(small(), protocol="strong", weak_users=None, fit=small(signals="columns").fit),
          "Strong generalization"),
     ],
@@ -248,7 +248,7 @@ def test_missed_heartbeats_interrupt_and_a_late_worker_is_lost(
 ) -> None:
     """A worker of another computer falls silent, and wakes up when it is too late."""
     now = [1000.0]
-    monkeypatch.setattr(watch.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(liveness.time, "monotonic", lambda: now[0])
     store, looker = Store(tmp_path), Store(tmp_path)
     run = store.submit(small())
     assert register(store, "far")
@@ -278,12 +278,16 @@ def test_a_silent_process_of_this_computer_gets_more_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [1000.0]
-    monkeypatch.setattr(watch.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(liveness.time, "monotonic", lambda: now[0])
     store = Store(tmp_path)
     run = store.submit(small())
     assert register(store, "here")
     assert take(store, "here") is not None
-    for seconds in (0, watch.STALE_SECONDS + 1, watch.SILENT_SECONDS - watch.STALE_SECONDS - 2):
+    for seconds in (
+        0,
+        liveness.STALE_SECONDS + 1,
+        liveness.SILENT_SECONDS - liveness.STALE_SECONDS - 2,
+    ):
         now[0] += seconds
         assert store.notice_dead(force=True) == []
     now[0] += 2

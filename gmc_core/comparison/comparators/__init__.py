@@ -16,7 +16,7 @@ from gmc_core.comparison.comparators.factorisation import MatrixFactorisation
 from gmc_core.comparison.comparators.gaussian import GaussianMethod
 from gmc_core.comparison.comparators.item_knn import ItemKnn
 from gmc_core.comparison.comparators.method import BASELINES, Baseline, Method
-from gmc_core.comparison.comparators.names import available, method_named
+from gmc_core.comparison.comparators.registry import available, method_named
 
 __all__ = [
     "BASELINES",

@@ -16,8 +16,8 @@ from gmc_core.fitting.experiment import MODEL_VERSIONS
 from gmc_core.fitting.fit import Fit
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.settings import FitSettings
-from gmc_core.protocol.holdout import hold_out
 from gmc_core.protocol.splits import Split
+from gmc_core.protocol.validation import hold_out
 
 VERSION = 1
 # Raised whenever the automatic choice would try or choose otherwise.

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from gmc_core.base.errors import ConfigError, DataError
 from gmc_core.data.ratings import Ratings, RatingScale, Vocabulary
-from gmc_core.data.readers.kinds import plain_name
+from gmc_core.data.readers.file_kinds import plain_name
 from gmc_core.data.readers.report import POLICIES, DuplicatePolicy, Loaded, LoadReport
 from gmc_core.data.readers.text import Item, item_info, user_columns
 from gmc_core.data.readers.vocabulary import Encoded

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from gmc_core.base.errors import DataError
 from gmc_core.data.readers import doubts
-from gmc_core.data.readers.codes import is_code
+from gmc_core.data.readers.not_rated import is_code
 from gmc_core.data.readers.numbers import parse_number, possible_forms
 from gmc_core.data.readers.sniff import NAMES, Layout
 from gmc_core.data.readers.table import Column, Text, line_of_row, read_table

@@ -1,10 +1,11 @@
-"""What makes a reading doubtful: questions worth asking before ratings are believed."""
+"""Checks for files that were probably read wrongly: other files, row numbers, lone values."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -107,25 +108,56 @@ def ruined_note(role: str, ruined: Sequence[str], line: int) -> str:
     )
 
 
+def counts_rows(
+    cells: Sequence[object], least: int, written: Callable[[int], object] = int
+) -> bool:
+    """Whether a column numbers the rows from 0 or 1.
+
+    cells : from the first row on. least : rows from which that is no accident. written : how
+    the column writes a number.
+    """
+    return len(cells) >= least and any(
+        all(cell == written(start + row) for row, cell in enumerate(cells)) for start in (0, 1)
+    )
+
+
+class End(NamedTuple):
+    """The lowest or highest value of a column, its distance to the next, the others' width."""
+
+    value: float
+    gap: float
+    width: float
+
+
+def ends(distinct: npt.NDArray[np.float64]) -> tuple[End, End]:
+    """Lowest and highest of a column; distinct : (at least 2,) its values, rising."""
+    low, *_, high = distinct.tolist()
+    second, last_but_one = float(distinct[1]), float(distinct[-2])
+    return (
+        End(low, second - low, high - second),
+        End(high, high - last_but_one, last_but_one - low),
+    )
+
+
 def far_off(values: npt.NDArray[np.float64]) -> float | None:
     """A lone lowest or highest value that may stand for "not rated"; None if there is none.
 
     Lone is a negative value below at least three that are not, unless they are small as
-    well (-1, 0, 1), and one that is further from the rest than the rest is wide.
+    well (-1, 0, 1), and one that is further from the rest than twice the rest is wide. Of
+    tables :func:`gmc_core.tables.table_columns.far_off_notes` asks less, as there a value
+    that means "missing" occurs again and again.
     """
     distinct = np.unique(values)
     if len(distinct) < 4:
         return None
-    low, rest = float(distinct[0]), distinct[1:]
-    span = float(rest[-1] - rest[0])
-    if low < 0 <= rest[0] and rest[-1] >= 3 * min(-low, 1) and (
-        float(low).is_integer() and span > 1
-    ):  # fmt: skip
-        return low
-    if rest[0] - low > 2 * span > 0:
-        return low
-    high, rest = float(distinct[-1]), distinct[:-1]
-    return high if high - rest[-1] > 2 * float(rest[-1] - rest[0]) > 0 else None
+    low, high = ends(distinct)
+    negative = low.value < 0 <= distinct[1] and distinct[-1] >= 3 * min(-low.value, 1)
+    if negative and low.value.is_integer() and low.width > 1:
+        return low.value
+    for end in (low, high):
+        if end.gap > 2 * end.width > 0:
+            return end.value
+    return None
 
 
 def far_off_note(value: float, count: int, rest: npt.NDArray[np.float64]) -> str:

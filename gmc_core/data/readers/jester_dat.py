@@ -22,7 +22,7 @@ COLUMNS = (
     Column(4, "rating", "number"),
 )
 NOT_RATED = "jokes that were not rated (99)"
-# Digits are limited: a run of them could be divided at each place, which takes minutes to refuse.
+# Digits are limited: a long run could be split at each place, and a failed match take minutes.
 _ROW = re.compile(
     rb"\s*\d{1,18}\t\t\d{1,18}\t\t-?(\d{1,30}(\.\d{0,30})?|\.\d{1,30})[ \t]*(\r?\n|\r|$)"
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gmc_core.base.errors import DataError
-from gmc_core.data.readers.rows import RowText
+from gmc_core.data.readers.rows_as_text import RowText
 from gmc_core.data.readers.text import decode
 
 _REMEDY = (

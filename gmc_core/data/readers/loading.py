@@ -1,4 +1,4 @@
-"""One entrance for all formats."""
+"""Loading ratings in any format; all other code reads files through this."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ TITLES = ("title", "name", "movie", "film", "item", "book", "joke")
 RATINGS = ("rating", "your rating", "my rating", "score", "stars", "grade")
 YEARS = ("year", "release year", "released")
 IDS = ("id", "item id", "itemid", "item_id", "movieid", "movie_id", "movie id")
-# What else stands in a person's own list; with any other column it may be many people's.
+# What else stands in a person's own list; any other column may mean that it is many people's.
 OTHERS = frozenset(YEARS) | {
     "date", "watched date", "date rated", "date added", "timestamp", "review", "comment", "notes",
     "url", "uri", "link", "genre", "genres", "director", "directors", "author", "tags", "rewatch",

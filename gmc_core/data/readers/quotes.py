@@ -1,7 +1,7 @@
 """Quotation marks: which of them enclose a cell, and which are only text.
 
 A cell that opens with a quotation mark by accident (a name, inches) would take the
-rows below it into itself, down to the next mark, and nobody would miss them. So every
+rows below it into itself, down to the next mark, and they would be lost unnoticed. So every
 cell that does not close on its own line is looked at before a text is read.
 """
 

@@ -49,7 +49,7 @@ def find_step(distinct: npt.NDArray[np.float64]) -> float | None:
     low = float(distinct[0])
     span = float(distinct[-1]) - low
     for step in FINE_STEPS:
-        # Values closer together than a step all "fit" it, within the tolerance.
+        # Values that differ by less than half a step fit it within the tolerance, by accident.
         if span > step / 2 and _fits(distinct, low, step):
             if span / step + 1 <= MAX_LEVELS:
                 return step

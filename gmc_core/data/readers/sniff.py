@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from gmc_core.base.errors import DataError
 from gmc_core.data.readers.dialect import Dialect, find_dialect, is_unnamed
+from gmc_core.data.readers.doubts import counts_rows
 from gmc_core.data.readers.numbers import parse_number
 from gmc_core.data.readers.vocabulary import plain_name
 
@@ -113,9 +114,7 @@ class Layout:
     def _counts_rows(self, index: int) -> bool:
         """Whether a column numbers the rows from 0 or 1."""
         cells = [row[index].strip() for row in self.rows if len(row) > index]
-        return len(cells) > 2 and any(
-            cells == [str(start + row) for row in range(len(cells))] for start in (0, 1)
-        )
+        return counts_rows(cells, 3, str)
 
     def _column(self, role: str, column: str | int, path: str) -> int:
         if isinstance(column, int):

@@ -20,7 +20,7 @@ from typing import IO, BinaryIO
 import psutil
 
 from gmc_core.base.errors import DataError, brief
-from gmc_core.data.readers import json_records, kinds, workbook
+from gmc_core.data.readers import file_kinds, json_records, workbook
 from gmc_core.data.readers.unpacking import DAMAGE, Readable, unpacked
 
 # A hostile archive of a few kilobytes can inflate to terabytes. The largest
@@ -70,14 +70,14 @@ class Member:
         ------
         DataError
             If the file is empty, damaged, encrypted, too large to inflate, or of a kind that
-            holds no table (:mod:`gmc_core.data.readers.kinds`).
+            holds no table (:mod:`gmc_core.data.readers.file_kinds`).
         """
         data = self._read(ALL)
         if not data:
             raise DataError("The file is empty; give a file with ratings.", path=self.label)
-        if kinds.is_zip(data):
+        if file_kinds.is_zip(data):
             return self._workbook(data, None)
-        return json_records.to_csv(data, self.label) if kinds.is_json(data) else data
+        return json_records.to_csv(data, self.label) if file_kinds.is_json(data) else data
 
     def head(self) -> bytes:
         """The first bytes (64 KB), which is enough to recognise a format; may be empty."""
@@ -87,9 +87,9 @@ class Member:
 
     def _start(self) -> bytes:
         data = self._read(HEAD_BYTES)[:HEAD_BYTES]
-        if kinds.is_zip(data):
+        if file_kinds.is_zip(data):
             return self._workbook(self._read(ALL), HEAD_ROWS)[:HEAD_BYTES]
-        if not kinds.is_json(data):
+        if not file_kinds.is_json(data):
             return data
         if len(data) == HEAD_BYTES:
             try:
@@ -101,8 +101,8 @@ class Member:
     def _workbook(self, data: bytes, rows: int | None) -> bytes:
         """The sheet of a workbook; any other archive inside is not read."""
         names = _names_in(data, self.label)
-        kinds.refuse_zipped(names, self.label)
-        if kinds.WORKBOOK not in names:
+        file_kinds.refuse_zipped(names, self.label)
+        if file_kinds.WORKBOOK not in names:
             raise DataError("This is a zip archive; unpack it.", path=self.label)
         return workbook.to_csv(data, self.label, _check_workbook, rows)
 
@@ -176,7 +176,7 @@ def open_source(path: str | os.PathLike[str]) -> Source:
         return Source(place, tuple(_folder_members(place)))
     if not place.is_file():
         raise DataError("This is neither a file nor a folder; give one.", path=place)
-    packed = kinds.is_zip(_first_bytes(place)) or place.suffix.lower() == ".zip"
+    packed = file_kinds.is_zip(_first_bytes(place)) or place.suffix.lower() == ".zip"
     if packed:
         members = _zip_members(place)
         if members is not None:
@@ -204,7 +204,7 @@ def _neighbours(place: Path) -> list[Member]:
 
 def _first_bytes(path: Path) -> bytes:
     with _opened(path) as file:
-        return file.read(kinds.SIGN_BYTES)
+        return file.read(file_kinds.SIGN_BYTES)
 
 
 def _opened(path: Path) -> BinaryIO:
@@ -261,11 +261,11 @@ def _file_member(path: Path, root: Path | None, depth: int) -> Member:
             raise DataError("This is no regular file; give the ratings as a file.", path=path)
         return _read_file(path, limit)
 
-    return Member(str(path), kinds.plain_name(path.name), depth, read)
+    return Member(str(path), file_kinds.plain_name(path.name), depth, read)
 
 
 def _read_file(path: Path, limit: int) -> bytes:
-    packing = kinds.packing(_first_bytes(path))
+    packing = file_kinds.packing(_first_bytes(path))
     with _opened(path) as file:
         size = path.stat().st_size
         try:
@@ -293,8 +293,8 @@ def _all(
         _check_inflation(label, total if packed is None else packed, total)
         _check_memory(label, total)
         if not chunks:
-            kinds.refuse(chunk, label)
-            one_line = kinds.is_one_line(chunk)
+            file_kinds.refuse(chunk, label)
+            one_line = file_kinds.is_one_line(chunk)
         first, last = _line_ends(chunk)
         line += first
         if line > MAX_LINE_BYTES and not one_line:
@@ -369,8 +369,8 @@ def _zip_members(path: Path) -> list[Member] | None:
     except (*_ZIP_ERRORS, NotImplementedError) as error:
         raise _bad_zip(path, error) from error
     names = [info.filename for info in entries]
-    kinds.refuse_zipped(names, path)
-    if kinds.WORKBOOK in names:
+    file_kinds.refuse_zipped(names, path)
+    if file_kinds.WORKBOOK in names:
         return None
     entries = [info for info in entries if _is_safe(info.filename)]
     _check_inflation(path, sum(i.compress_size for i in entries), sum(i.file_size for i in entries))
@@ -419,7 +419,7 @@ def _zip_member(path: Path, info: zipfile.ZipInfo) -> Member:
             # zipfile stops at the declared size and checks the CRC, so the check of declared
             # sizes above bounds the content; reading in chunks bounds what is inflated at once.
             with zipfile.ZipFile(path) as archive, archive.open(info) as stream:
-                packing = kinds.packing(stream.peek(10)[:10])  # type: ignore[attr-defined]
+                packing = file_kinds.packing(stream.peek(10)[:10])  # type: ignore[attr-defined]
                 if packing is not None:
                     return _inflate(stream, packing, label, info.file_size, limit)
                 return _all(stream, label, limit, info.compress_size)
@@ -427,4 +427,4 @@ def _zip_member(path: Path, info: zipfile.ZipInfo) -> Member:
             raise _bad_zip(label, error) from error
 
     pure = PurePosixPath(info.filename.replace("\\", "/"))
-    return Member(label, kinds.plain_name(pure.name), len(pure.parts) - 1, read)
+    return Member(label, file_kinds.plain_name(pure.name), len(pure.parts) - 1, read)

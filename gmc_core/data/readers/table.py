@@ -23,7 +23,7 @@ import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 from pyarrow import csv as arrow_csv
 
 from gmc_core.base.errors import DataError
-from gmc_core.data.readers.codes import is_code
+from gmc_core.data.readers.not_rated import is_code
 from gmc_core.data.readers.numbers import parse_number
 from gmc_core.data.readers.quotes import WHITESPACE, settle
 from gmc_core.data.readers.vocabulary import Encoded, encode_texts, is_canonical_integer
@@ -146,7 +146,7 @@ def read_table(text: Text, columns: Sequence[Column]) -> Table:
     DataError
         If there is no row, or a row has another number of columns, a blank id or
         a number that is not one (NaN and infinity included); the message names
-        line and value. Also if rows and lines do not come out alike.
+        line and value. Also if the numbers of rows and of lines disagree.
     """
     text = settled(text)
     body, leading = _single_byte_separated(text)

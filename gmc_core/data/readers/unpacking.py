@@ -30,7 +30,7 @@ class Readable(Protocol):
 def unpacked(stream: IO[bytes], packing: str) -> Readable:
     """The content of a packed stream.
 
-    packing : one of ``gmc_core.data.readers.kinds.PACKINGS``.
+    packing : one of ``gmc_core.data.readers.file_kinds.PACKINGS``.
 
     Reading raises one of :data:`DAMAGE` where the file is damaged.
     """

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 from gmc_core.base.errors import DataError, brief
-from gmc_core.data.readers.rows import RowText
+from gmc_core.data.readers.rows_as_text import RowText
 
 MAX_ROWS = 1_048_576  # of a sheet of Excel
 MAX_INFLATED = 1024**3  # bytes; the texts of a workbook are held while it is read
@@ -21,7 +21,7 @@ _ROW = re.compile(rb"<(?:\w+:)?row(\s[^>]*)?>")
 _ROW_NUMBER = re.compile(rb"\sr\s*=\s*[\"'](\d{1,30})")
 _DECLARED = re.compile(rb"<!(?:DOCTYPE|ENTITY)")
 
-# Called with what a part takes packed and inflated; raises for a bomb.
+# Called with a part's compressed and inflated size in bytes; raises for a decompression bomb.
 Check = Callable[[object, int, int], None]
 
 
@@ -67,14 +67,14 @@ def _first_filled(book: Any, path: object) -> int:
 
 
 def _is_filled(sheet: Any) -> bool:
-    sheet.reset_dimensions()  # the file's own account of its size is not believed
+    sheet.reset_dimensions()  # the size that the file declares is not trusted
     return any(
         _cell(value).strip() for cells in sheet.iter_rows(values_only=True) for value in cells
     )
 
 
 def _guarded(path: object, action: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
-    """What a library that believes the file returns; its errors as a sentence."""
+    """Call the workbook library, which trusts the file; its errors become a DataError."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of styles and extensions, which no value needs
@@ -139,8 +139,8 @@ def _measured(data: bytes, path: object, check: Check) -> tuple[bytes, bool]:
 
 
 def _check_part(part: bytes, path: object) -> None:
-    """Refuse what no spreadsheet program writes, and what the library would drop or never end."""
-    if _DECLARED.search(part) or b"\0" in part:  # two bytes a sign would hide a declaration
+    """Refuse what no spreadsheet program writes, or the library would drop or read without end."""
+    if _DECLARED.search(part) or b"\0" in part:  # UTF-16 would hide a declaration
         raise DataError(
             "The workbook declares entities or has an unusual encoding, which no spreadsheet "
             "program writes; save it as CSV.",

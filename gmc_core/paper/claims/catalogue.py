@@ -24,7 +24,6 @@ class Claim:
     statement, section : what the paper says, and where.
     measure : how it is measured here and what decides, in a sentence.
     needs : the names of its experiments on a subject, of :meth:`Subject.experiments`.
-    compares : whether it needs the comparison with other methods.
     rule : what makes the verdict; raises :class:`NotMeasured` where there is none.
     """
 
@@ -35,7 +34,6 @@ class Claim:
     measure: str
     rule: Callable[[Results], Verdict]
     needs: Callable[[Subject], tuple[str, ...]]
-    compares: bool = False
 
     @property
     def place(self) -> str:
@@ -131,7 +129,6 @@ CLAIMS: tuple[Claim, ...] = (
         "paired difference of NMAE ends below .005 and the CPU time is lower.",
         tables.ballpark,
         _only(),
-        compares=True,
     ),
     Claim(
         "convergence",
@@ -267,7 +264,6 @@ CLAIMS: tuple[Claim, ...] = (
         "below four.",
         algorithm.memory,
         _only(),
-        compares=True,
     ),
     Claim(
         "filled",

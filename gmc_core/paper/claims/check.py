@@ -23,7 +23,7 @@ from gmc_core.runs.comparisons import (
 from gmc_core.runs.store import RESUMABLE, Run, Store
 from gmc_core.runs.store.submitting import anywhere, key_of
 
-# A finished run is worth more than one under way, and that more than a stopped one.
+# Preferred in this order: a finished run, one under way, a stopped one.
 _WORTH = ("finished", "running", "queued", "interrupted", "cancelled", "failed")
 
 
@@ -253,7 +253,6 @@ def look(store: Store, subject: Subject) -> Results:
         },
         comparison if comparison is not None and comparison.outcomes else None,
         "" if run is None else run.id,
-        "" if run is None else run.state,
     )
 
 

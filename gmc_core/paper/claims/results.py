@@ -1,4 +1,4 @@
-"""What the experiments have found, as the verdicts see it: nothing here knows a store."""
+"""The experiments' results as the verdicts take them, independent of the store of runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gmc_core.runs.store.run import broke_down
 
 
 class NotMeasured(Exception):
-    """Why a claim has no verdict (yet); a sentence. Not an error of anybody."""
+    """Why a claim has no verdict (yet), in a sentence; it stands for no fault."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,14 +54,12 @@ class Results:
 
     measured : by the names of :meth:`Subject.experiments`, as far as there is a run.
     comparison : with other methods, None before it has a result. comparison_id : its id.
-    comparison_state : of its run; "" where there is none.
     """
 
     subject: Subject
     measured: dict[str, Measured] = field(default_factory=dict)
     comparison: Comparison | None = None
     comparison_id: str = ""
-    comparison_state: str = ""
 
     def need(self, name: str) -> Measured:
         """A finished experiment.

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from gmc_core.base.errors import ConfigError
 from gmc_core.data.ratings import RatingScale
-from gmc_core.fitting.estimates import estimate_seconds
+from gmc_core.fitting.duration import estimate_seconds
 from gmc_core.fitting.experiment import ExperimentConfig, Prepared, describe
 from gmc_core.gaussian.settings import PAPER_EPSILON, PAPER_ITERATIONS, FitSettings, paper_epsilon
 from gmc_core.paper.published import PublishedTable

@@ -100,7 +100,7 @@ def filled(results: Results) -> Verdict:
 
 
 def ballpark(results: Results) -> Verdict:
-    """Is the best other method at most the margin better, and dearer?"""
+    """Is the best other method at most the margin better, and more expensive?"""
     comparison = results.comparison
     if comparison is None:
         raise NotMeasured("The comparison with other methods has not been computed yet.")

@@ -1,8 +1,8 @@
 """Verdicts, and the rules by which they are made: nobody writes one by hand.
 
 A rule sees only a 95 % interval and a margin. What lies on one side of the margin as a
-whole is decided; what straddles it is not resolved. Of fewer than three values there is no
-interval worth the name; their range stands in, and is called that.
+whole is decided; what straddles it is not resolved. Fewer than three values give no useful
+interval; their range is shown instead, and is called a range.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs that survive: a store that dashboard, command line and worker share.
+"""Runs kept on disk, in a store that dashboard, command line and worker share.
 
 store = Store()                        # GMC_HOME, or the user's data folder
 run = store.submit(ExperimentConfig()) # queued, or the same finished run
@@ -9,7 +9,7 @@ store.records(run.id)                  # (repetition, IterationRecord) so far
 
 from gmc_core.runs.store.artifacts import HeldOut
 from gmc_core.runs.store.errors import StoreError
-from gmc_core.runs.store.places import home
+from gmc_core.runs.store.folders import home
 from gmc_core.runs.store.run import ENDED, RESUMABLE, STATES, Run, State
 from gmc_core.runs.store.store import Store
 

@@ -22,7 +22,7 @@ from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.mixture import Mixture, MixtureState
 from gmc_core.gaussian.parameters import Gaussian
 from gmc_core.protocol.splits import Split
-from gmc_core.runs.store.places import write_atomically
+from gmc_core.runs.store.folders import write_atomically
 
 MODEL = "model.npz"
 STATE = "state.npz"

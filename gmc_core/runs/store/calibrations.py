@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from gmc_core.runs.store.errors import explained
-from gmc_core.runs.store.places import write_atomically
+from gmc_core.runs.store.folders import write_atomically
 from gmc_core.runs.store.reading import Reading
 
 

@@ -13,8 +13,8 @@ from typing import Any, Self
 
 from gmc_core.runs.store import schema
 from gmc_core.runs.store.errors import StoreError, explained
-from gmc_core.runs.store.places import home
-from gmc_core.runs.store.watch import Watch
+from gmc_core.runs.store.folders import home
+from gmc_core.runs.store.liveness import Watch
 
 
 class Database:

@@ -1,4 +1,4 @@
-"""Who computes: machine and process, told apart without clocks."""
+"""Which machine and process computes: identified without relying on clocks."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Protocol
 
-from gmc_core.base.words import moment
+from gmc_core.base.times import moment
 from gmc_core.comparison.plan import ComparisonPlan
 from gmc_core.data.hashes import given_name
 from gmc_core.data.ratings import RatingScale
@@ -180,7 +180,7 @@ def _filter_words(config: ExperimentConfig) -> list[str]:
 
 
 def found_words(run: Named) -> str:
-    """What became of a run that a start has found instead of a new one, and when."""
+    """State of an identical run that a start has found, and since when."""
     if run.state == "finished":
         ended = "" if run.ended is None else f" on {moment(run.ended)}"
         return f"was computed{ended}"

@@ -21,8 +21,8 @@ from gmc_core.fitting.fit import IterationRecord
 from gmc_core.fitting.provenance import with_noise
 from gmc_core.runs.store.cells import Cell
 from gmc_core.runs.store.errors import explained
+from gmc_core.runs.store.folders import disk_bytes
 from gmc_core.runs.store.identity import host, machine, process_mark
-from gmc_core.runs.store.places import disk_bytes
 from gmc_core.runs.store.run import Run, State
 from gmc_core.runs.store.store import Store
 from gmc_core.runs.store.submitting import key_of, source_of

@@ -1,4 +1,4 @@
-"""One run as the store tells it: an immutable picture of a row."""
+"""One run as the store has it: an immutable copy of its row in the database."""
 
 from __future__ import annotations
 

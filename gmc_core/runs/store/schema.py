@@ -101,7 +101,7 @@ MIGRATIONS: tuple[str, ...] = (
     """,
     # Versions before the column ``answers`` copied the key of an imported run; see the step.
     "",
-    # Comparisons are runs: what is compared, its fits, and which folder of a version of before
+    # Comparisons are runs: what is compared, its fits, and which folder of an earlier version
     # has become which run (no run any more where that has been deleted). A worker that computes
     # one run only, in somebody's command, is no worker for the others.
     """

@@ -57,7 +57,7 @@ def is_ours(store: Store, content: dict[str, Any], files: dict[str, str] | None)
         return False
     secret = _kept_secret(store)
     if secret is None:
-        return False  # which has never exported anything
+        return False  # a store that has never exported anything
     plain = {name: value for name, value in content.items() if name != "seal"}
     return hmac.compare_digest(str(found.get("mac")), _mac(secret, plain, files))
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from gmc_core.runs.store import calibrations
 from gmc_core.runs.store.errors import StoreError, explained
-from gmc_core.runs.store.places import disk_bytes
+from gmc_core.runs.store.folders import disk_bytes
 from gmc_core.runs.store.run import Run
 from gmc_core.runs.store.submitting import Submitting
 
@@ -93,7 +93,7 @@ class Store(Submitting):
     def delete(self, *ids: str) -> int:
         """Delete runs (a sweep with its children) and their files; returns bytes freed.
 
-        A comparison that was taken in from the folder of a version of before goes with the folder.
+        A comparison that was taken in from the folder of an earlier version goes with the folder.
 
         Raises
         ------
@@ -101,7 +101,7 @@ class Store(Submitting):
             If one of them is running; cancel it first. Then none is deleted.
         """
         gone: list[str] = []
-        folders: list[str] = []  # of a version of before, whose comparison goes
+        folders: list[str] = []  # of an earlier version, whose comparison goes
         try:
             with self.writing() as database:
                 for id in ids:

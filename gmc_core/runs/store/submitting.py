@@ -99,7 +99,8 @@ class Submitting(Reading):
         config = anywhere(config)
         source = source_of(config)
         request = request_of(config)
-        given, data = data, data or self.known_data(source)
+        given = data
+        data = given or self.known_data(source)
         if data is not None:
             if parent is None:  # a sweep's are checked once
                 check_known(config, data["sha256"], data.get("files"))
@@ -186,7 +187,8 @@ class Submitting(Reading):
         config = anywhere(replace(config, fit=FitSettings(), seed=plan.seeds[0], repetitions=1))
         plan = replace(plan, pythons=tuple(absolute(python) or "" for python in plan.pythons))
         source, request = source_of(config), request_of(config, plan)
-        given, data = data, data or self.known_data(source)
+        given = data
+        data = given or self.known_data(source)
         if data is not None:
             check_known(config, data["sha256"], data.get("files"))
         key = key_of(config, data, plan)  # before the store is held: it may ask other Pythons

@@ -41,7 +41,10 @@ from gmc_core.comparison.comparison_files import is_result
 from gmc_core.comparison.plan import ComparisonPlan
 from gmc_core.runs.store import artifacts
 from gmc_core.runs.store.cells import Cell
-from gmc_core.runs.store.checked import (
+from gmc_core.runs.store.errors import StoreError, explained
+from gmc_core.runs.store.export_parts import csv_of, repeating_files
+from gmc_core.runs.store.folders import disk_bytes, write_atomically
+from gmc_core.runs.store.import_checks import (
     check_arrays,
     checked_config,
     checked_cost,
@@ -57,9 +60,6 @@ from gmc_core.runs.store.checked import (
     json_or_none,
     text_or_none,
 )
-from gmc_core.runs.store.errors import StoreError, explained
-from gmc_core.runs.store.export_parts import csv_of, repeating_files
-from gmc_core.runs.store.places import disk_bytes, write_atomically
 from gmc_core.runs.store.run import RESUMABLE, STATES, Run
 from gmc_core.runs.store.seal import UNSEALED, copied, doubt, hashes, is_ours, seal
 from gmc_core.runs.store.store import Store

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gmc_core.comparison.plan import ComparisonPlan
-from gmc_core.fitting.estimates import LONGEST, Estimate
+from gmc_core.fitting.duration import LONGEST, Estimate
 from gmc_core.fitting.fit import IterationRecord
 from gmc_core.runs.store.cells import Cell
 from gmc_core.runs.store.run import Run
@@ -35,7 +35,7 @@ def cost_with_estimate(cost: dict[str, Any], estimate: Estimate) -> dict[str, An
 
 
 def estimate_of(run: Run) -> Estimate | None:
-    """The estimate that a run was stored with; runs of before have none."""
+    """The estimate that a run was stored with; older runs have none."""
     try:
         return Estimate.from_dict((run.cost or {})[COST_KEY])
     except (KeyError, ValueError):

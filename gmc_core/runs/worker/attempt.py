@@ -88,7 +88,7 @@ class Attempt(ABC):
         Lost
             If the run is no longer this worker's.
         StoreError
-            If its end cannot be written, after all patience.
+            If its end cannot be written, after all retries.
         """
         try:
             self._run()
@@ -143,14 +143,14 @@ class Attempt(ABC):
     ) -> None:
         """End early, and tell what is kept."""
         message = f"{message} {self._keep(state)}".rstrip()
-        self._patiently(
+        self._with_retries(
             lambda: self.claim.end(state, message, error_kind=kind, error_iteration=iteration)
         )
 
-    def _patiently(self, action: Callable[[], Result]) -> Result:
-        """Try again while the disk is full or the store busy: a person may help.
+    def _with_retries(self, action: Callable[[], Result]) -> Result:
+        """Retry while the disk is full or the store busy: a person may free it.
 
-        The state in memory is worth waiting for.
+        Giving up would lose the state in memory.
         """
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:

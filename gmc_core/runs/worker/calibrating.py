@@ -19,7 +19,7 @@ from gmc_core.fitting.intervals import calibrate_file
 from gmc_core.gaussian.linalg.threads import Cancelled, ThreadPool
 from gmc_core.model.calibration import AFFORDABLE_SECONDS
 from gmc_core.runs.store import Store, StoreError, calibrations
-from gmc_core.runs.store.places import disk_bytes
+from gmc_core.runs.store.folders import disk_bytes
 from gmc_core.runs.store.run import Run
 from gmc_core.runs.worker.heartbeat import Heartbeat
 
@@ -70,7 +70,7 @@ def _calibrate_one(store: Store, heartbeat: Heartbeat) -> bool:
         return True
     log.info("Run %s: calibrating its intervals", id)
     try:
-        team = ThreadPool(should_stop=_Sooner(store, heartbeat, id))
+        team = ThreadPool(should_stop=_MoreUrgent(store, heartbeat, id))
         model = calibrate_file(path, team=team, replacing=lambda: _at_rest(store, id))
         if model is None:
             log.info("Run %s has gone on meanwhile: its calibration waits", id)
@@ -109,8 +109,8 @@ def _at_rest(store: Store, id: str) -> Iterator[bool]:
         yield bool(store.rows("SELECT 1 FROM runs WHERE id = ? AND state != 'running'", id))
 
 
-class _Sooner:
-    """Whether something is to be done before a calibration; asked very often."""
+class _MoreUrgent:
+    """Whether other work goes before a calibration; called before every piece of its work."""
 
     def __init__(self, store: Store, heartbeat: Heartbeat, id: str) -> None:
         self._store, self._heartbeat, self._id = store, heartbeat, id
@@ -121,7 +121,7 @@ class _Sooner:
             return True
         if time.monotonic() - self._asked >= _LOOK_SECONDS:
             self._asked = time.monotonic()
-            # Where the store cannot be asked now, the next look tells.
+            # If the store cannot be read now, the next check tells.
             with suppress(StoreError):
                 self._queued = bool(
                     self._store.rows(

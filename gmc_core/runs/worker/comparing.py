@@ -26,7 +26,7 @@ from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.runs.comparisons import other_folders, submit_or_find_comparison, summary_of
 from gmc_core.runs.store import Run, Store, StoreError
 from gmc_core.runs.store.cells import Cell
-from gmc_core.runs.store.places import remove_parts, write_atomically
+from gmc_core.runs.store.folders import remove_parts, write_atomically
 from gmc_core.runs.store.queue import Claim, Lost, register, retire, take
 from gmc_core.runs.store.run import State
 from gmc_core.runs.worker.attempt import Attempt, Cache
@@ -59,7 +59,7 @@ class ComparisonAttempt(Attempt):
         prepared = self.cache.data(self.config)
         self.team.check()
         methods = plan.make(prepared.ratings.scale)
-        key = self._patiently(lambda: claim.describe(describe(prepared)))
+        key = self._with_retries(lambda: claim.describe(describe(prepared)))
         cached = claim.cached_run(key)
         if cached is not None and claim.take_over(cached):
             return
@@ -67,12 +67,12 @@ class ComparisonAttempt(Attempt):
         if other_data:
             claim.clear_files()
         remove_parts(claim.folder)
-        self._patiently(lambda: claim.start_cells(anew=other_data))
+        self._with_retries(lambda: claim.start_cells(anew=other_data))
         comparison = compare(
             methods,
             (self.cache.split(self.config, prepared, seed) for seed in plan.seeds),
             reference=plan.reference,
-            folder=_PatientFiles(self, other_folders(claim.store, claim.run)),
+            folder=_RetryingFiles(self, other_folders(claim.store, claim.run)),
             team=self.team,
             on_begin=self._begin,
             on_end=self._ended,
@@ -80,7 +80,7 @@ class ComparisonAttempt(Attempt):
         failed = len(comparison.failures)
         message = f"{failed} of {plan.total} fits have failed." if failed else ""
         summary = summary_of(comparison)
-        self._patiently(lambda: claim.end("finished", message, summary))
+        self._with_retries(lambda: claim.end("finished", message, summary))
 
     def _begin(self, step: Step) -> None:
         self.began = time.time()
@@ -109,14 +109,14 @@ class ComparisonAttempt(Attempt):
         return Cell(step.split_index, step.method.name, "running", self.began, step.split_key, own)
 
     def _put(self, cell: Cell) -> None:
-        self._patiently(lambda: self.claim.put_cell(cell))
+        self._with_retries(lambda: self.claim.put_cell(cell))
 
     def _keep(self, state: State) -> str:
         return ""  # every fit is kept when it ends
 
 
-class _PatientFiles(ResultFiles):
-    """The files of a run, which wait for a disk that is full: a fit may have taken hours."""
+class _RetryingFiles(ResultFiles):
+    """A run's files; writing is retried while the disk is full: a fit may have taken hours."""
 
     def __init__(self, attempt: ComparisonAttempt, others: list[Path]) -> None:
         super().__init__(attempt.claim.folder, others)
@@ -126,7 +126,7 @@ class _PatientFiles(ResultFiles):
         def save() -> None:
             write_atomically(path, lambda file: np.savez(file, **arrays))  # type: ignore[arg-type]
 
-        self._attempt._patiently(save)
+        self._attempt._with_retries(save)
 
 
 def compute_here(

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from gmc_core.base.errors import GmcError
 from gmc_core.fitting.compiling import compile_for
-from gmc_core.fitting.estimates import estimate_of_fit
+from gmc_core.fitting.duration import estimate_of_fit
 from gmc_core.fitting.experiment import (
     Prepared,
     Repetition,
@@ -21,7 +21,7 @@ from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.model.model_file import save_model
 from gmc_core.model.pictures import HeatmapBinner, picture_orders
 from gmc_core.runs.store import StoreError, artifacts
-from gmc_core.runs.store.places import remove_parts, write_atomically
+from gmc_core.runs.store.folders import remove_parts, write_atomically
 from gmc_core.runs.store.queue import Claim
 from gmc_core.runs.store.run import State
 from gmc_core.runs.store.waiting import cost_with_estimate
@@ -65,7 +65,7 @@ class Computation(Attempt):
     def _run(self) -> None:
         prepared = self.cache.data(self.config)
         self.team.check()
-        self.key = self._patiently(lambda: self.claim.describe(describe(prepared)))
+        self.key = self._with_retries(lambda: self.claim.describe(describe(prepared)))
         cached = self.claim.cached_run(self.key)
         if cached is not None and self.claim.take_over(cached):
             return
@@ -80,7 +80,7 @@ class Computation(Attempt):
         self._keep_model()
         with suppress(FileNotFoundError):
             (self.claim.folder / artifacts.STATE).unlink()
-        self._patiently(lambda: self.claim.end("finished", summary=summary))
+        self._with_retries(lambda: self.claim.end("finished", summary=summary))
         seconds = sum(record.seconds for record in self.records)
         ask_if_cheap(self.claim.store, self.claim.run, seconds)
 
@@ -132,7 +132,7 @@ class Computation(Attempt):
             start = None  # or it would keep the old Σ alive
         self.fit = fit = fit or Fit(split, self.config.fit, team=self.team)
         cost = cost_with_estimate(fit.cost.as_dict(), estimate_of_fit(fit, len(self.config.seeds)))
-        self._patiently(lambda: self.claim.start_at(index, self.records, cost))
+        self._with_retries(lambda: self.claim.start_at(index, self.records, cost))
         if fit.settings.iterations:
             compile_for(fit.settings)  # not inside the first iteration
         # Its own pool: the picture of a finished iteration is not to be cancelled.
@@ -143,14 +143,14 @@ class Computation(Attempt):
             last = record.iteration == fit.settings.iterations
             if last or (self.claim.run.keeps_model and worth_a_picture(record.iteration)):
                 self._paint()
-            self._patiently(lambda record=record: self.claim.add_record(index, record))  # type: ignore[misc]
+            self._with_retries(lambda record=record: self.claim.add_record(index, record))  # type: ignore[misc]
             if not last and time.monotonic() - saved >= self.checkpoint_seconds:
                 self._checkpoint()
                 saved = time.monotonic()
         result = finish(fit, self.records)
         held_out = artifacts.HeldOut.of(split, result.predictions)
-        self._patiently(lambda: artifacts.save_held_out(self.claim.folder, index, held_out))
-        self._patiently(lambda: self.claim.add_repetition(index, result.as_dict()))
+        self._with_retries(lambda: artifacts.save_held_out(self.claim.folder, index, held_out))
+        self._with_retries(lambda: self.claim.add_repetition(index, result.as_dict()))
         self.results.append(result)
 
     # Files ----------------------------------------------------------------------
@@ -186,7 +186,7 @@ class Computation(Attempt):
             return False
         model, path = self.fit.model(), self.claim.folder / artifacts.MODEL
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._patiently(lambda: save_model(model, path))
+        self._with_retries(lambda: save_model(model, path))
         return True
 
     # Ends -----------------------------------------------------------------------

@@ -17,7 +17,7 @@ class Heartbeat:
     """A thread that says "alive" and listens, several times a second.
 
     A BLAS call of SciPy's holds it up, as it holds the GIL: seconds at most, and
-    :mod:`gmc_core.runs.store.watch` has patience with a process that is there.
+    :mod:`gmc_core.runs.store.liveness` has patience with a process that is there.
 
     Attributes
     ----------

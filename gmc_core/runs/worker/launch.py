@@ -1,4 +1,4 @@
-"""Starting a worker from a page or a command, which it then survives."""
+"""Starting a worker from a page or a command; it goes on when these have ended."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def ensure_worker(store: Store, *, idle_seconds: float = 60.0) -> bool:
 
 
 def _spawn(store: Store, idle_seconds: float) -> int:
-    """The guard's process id. Not multiprocessing: that would run the page again."""
+    """The restarter's process id. Not multiprocessing: that would run the page again."""
     package = Path(__file__).resolve().parents[2]
     search = [str(package.parent), os.environ.get("PYTHONPATH", "")]
     environment = {
@@ -62,7 +62,7 @@ def _spawn(store: Store, idle_seconds: float) -> int:
         with log.open("ab") as output:
             process = subprocess.Popen(
                 [
-                    sys.executable, str(Path(__file__).with_name("guard.py")),
+                    sys.executable, str(Path(__file__).with_name("restarter.py")),
                     sys.executable, "-m", "gmc_core", "worker",
                     "--idle-seconds", str(idle_seconds),
                 ],
@@ -75,5 +75,5 @@ def _spawn(store: Store, idle_seconds: float) -> int:
             )  # fmt: skip
     # It is meant to outlive this process; where it does not, its entry among the
     # system's processes goes with its end.
-    threading.Thread(target=process.wait, name="guard", daemon=True).start()
+    threading.Thread(target=process.wait, name="restarter", daemon=True).start()
     return process.pid

@@ -1,4 +1,4 @@
-"""The worker's life: take a run, compute it, take the next, leave when idle."""
+"""The worker's loop: take a run, compute it, take the next, end when idle."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def work(
             try:
                 claim = take(store, worker)
             except Lost:
-                # Given up for dead while the computer slept; enter the list again.
+                # Its entry expired while the computer slept; register again.
                 if not register(store, worker, beside=beside):
                     return taken
                 continue

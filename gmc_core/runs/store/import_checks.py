@@ -1,4 +1,4 @@
-"""The parts of an imported run, refused where what shows them later would break over them.
+"""Checks of the parts of an imported run: refused is what would break the code that shows them.
 
 Every function returns what it was given, or raises ValueError, TypeError or another of the errors
 that :func:`gmc_core.runs.store.transfer.import_run` turns into a sentence.

@@ -1,4 +1,4 @@
-"""What a file is by its first bytes: text, packed, a table in other clothes, or nothing to read.
+"""The kind of a file by its first bytes: text, compressed, a table in another format, or none.
 
 Ratings and plain tables are opened through here, so that both read the same files and say the
 same of the others.
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from gmc_core.base.errors import DataError
 
 BOM = b"\xef\xbb\xbf"
-# How many first bytes tell a kind; the sign of a tar archive lies deepest.
+# Bytes needed to recognise a kind; the signature of a tar archive lies furthest in.
 SIGN_BYTES = 512
 
 # Compressions that are undone while reading, and the endings that a name loses with them.
@@ -67,7 +67,7 @@ _MARKUP: tuple[tuple[bytes, str, str], ...] = (
     (b"<?xml", "an XML file", "save it as CSV with the program that made it"),
 )  # fmt: skip
 _PICKLE = re.compile(rb"\x80[\x02-\x05][\x80-\x95(}\]cX]", re.DOTALL)
-# Two runs of blanks beside each other would take minutes on a megabyte of them.
+# Two adjacent runs of blanks would make matching quadratic: minutes for a megabyte of blanks.
 _PYTHON_RECORDS = re.compile(rb"(?:\[\s*)?\{\s*u?'\w+'\s*:")
 _JSON = re.compile(rb"\s*(?:\[\s*[\[{\]]|\{\s*[\"}])")
 # What is in a zip → what it is, and the remedy. A plain zip of data files has none of these.
@@ -130,7 +130,7 @@ def refuse(start: bytes, path: object) -> None:
     if found:
         raise no_table(*found[0][1:], path)
     if _PICKLE.match(start):
-        # Never opened to see: a pickle runs what its maker wrote into it.
+        # Never opened to see: reading a pickle runs code that the file contains.
         raise no_table("a pickle of Python", "write the table as CSV (DataFrame.to_csv)", path)
     if _PYTHON_RECORDS.match(start.lstrip()):
         raise no_table("Python's notation of records, which is not JSON", "save it as JSON", path)

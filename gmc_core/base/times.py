@@ -20,7 +20,7 @@ def duration(seconds: float) -> str:
 
 
 def whole_duration(seconds: float) -> str:
-    """The same in whole seconds and at least one, for a text that counts along."""
+    """The same in whole seconds and at least one, for a countdown."""
     return duration(max(round(seconds), 1))
 
 

@@ -14,9 +14,9 @@ from stored_runs import small, stored, stored_sweep, use_folders
 
 from gmc_core.base.errors import NumericalError
 from gmc_core.data.ratings import RatingScale
-from gmc_core.fitting import compiling, estimates
+from gmc_core.fitting import compiling, duration
 from gmc_core.fitting.compiling import compile_for, must_compile
-from gmc_core.fitting.estimates import Estimate, estimate_of_fit, estimate_seconds
+from gmc_core.fitting.duration import Estimate, estimate_of_fit, estimate_seconds
 from gmc_core.fitting.experiment import make_split, prepare
 from gmc_core.fitting.fit import Fit
 from gmc_core.gaussian.models import settings_for
@@ -41,7 +41,7 @@ def exact(iterations: int = 10, **changes) -> FitSettings:
 
 
 def test_warm_up_iterations_are_told_from_exact_ones(monkeypatch):
-    monkeypatch.setattr(estimates, "core_rate", lambda dtype: 2.5e10)
+    monkeypatch.setattr(duration, "core_rate", lambda dtype: 2.5e10)
     found = estimate_seconds(exact(), SIZES, 3000)
     assert len(found.iterations) == 10
     warm, first, later = found.iterations[1], found.iterations[3], found.iterations[5]
@@ -54,9 +54,9 @@ def test_warm_up_iterations_are_told_from_exact_ones(monkeypatch):
 
 
 def test_the_estimate_follows_rate_precision_and_protocol(monkeypatch):
-    monkeypatch.setattr(estimates, "core_rate", lambda dtype: 2.5e10)
+    monkeypatch.setattr(duration, "core_rate", lambda dtype: 2.5e10)
     slow = estimate_seconds(exact(), SIZES, 3000)
-    monkeypatch.setattr(estimates, "core_rate", lambda dtype: 5e10)
+    monkeypatch.setattr(duration, "core_rate", lambda dtype: 5e10)
     fast = estimate_seconds(exact(), SIZES, 3000)
     assert fast.repetition < slow.repetition < 2 * fast.repetition
     strong = estimate_seconds(exact(), SIZES, 3000, query_sizes=SIZES)

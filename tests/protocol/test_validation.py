@@ -8,8 +8,8 @@ from making import random_table, ratings_of
 
 from gmc_core.base.errors import DataError
 from gmc_core.protocol.draws import word_stream
-from gmc_core.protocol.holdout import HeldOutSet, hold_out
 from gmc_core.protocol.splits import one_of_each, some_of_each, weak_split
+from gmc_core.protocol.validation import HeldOutSet, hold_out
 
 
 def uneven(heavy: int = 120):

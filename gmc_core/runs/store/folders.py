@@ -1,4 +1,4 @@
-"""Where runs live, and how files get there whole or not at all."""
+"""Where runs are kept, and writing files there completely or not at all."""
 
 from __future__ import annotations
 

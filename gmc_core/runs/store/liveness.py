@@ -1,4 +1,4 @@
-"""Noticing workers that have died, without trusting anyone's clock.
+"""Noticing workers that have died, without comparing clocks of different machines.
 
 A worker adds 1 to its row's ``beat`` several times a second. Whoever looks keeps, on
 its own monotonic clock, since when it has seen the same number. A process of this
@@ -68,7 +68,7 @@ class Watch:
         with store.writing() as database:
             now = store.rows("SELECT beat FROM workers WHERE id = ?", worker)
             if (now[0]["beat"] if now else None) != beat:
-                return False  # it has given a sign of life, or someone else was first
+                return False  # it is alive, or another process has expired it
             database.execute("DELETE FROM workers WHERE id = ?", (worker,))
             database.execute(
                 "UPDATE runs SET state = CASE WHEN cancel THEN 'cancelled' ELSE 'interrupted' END, "

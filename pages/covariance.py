@@ -5,6 +5,8 @@ Sections: constants, layout.
 
 from __future__ import annotations
 
+import streamlit as st
+
 from gmc_core.runs.store import Run
 from gmc_dashboard.covariance.overview import overview
 from gmc_dashboard.covariance.titles import chosen_titles
@@ -25,12 +27,24 @@ LEAD = (
     "is made from."
 )
 PURPOSE = "which titles go together"
-VIEWS = ("Overview", "Titles", "Neighbours", "Taste axes", "Variances")
+VIEWS = ("Titles", "Overview", "Neighbours", "Taste axes", "Variances")
 # What a view keeps in the URL beside the widgets that do so themselves.
 LINKED = {"Overview": ("iteration",), "Titles": ("n", "titles", "pair"), "Neighbours": ("title",)}
 
 
+# These in an address without a view are of the overview, with which the page once began.
+OF_OVERVIEW = ("iteration", "kind", "order")
+
+
 # Layout ------------------------------------------------------------------------------
+
+
+def opening(run: Run) -> str:
+    """The view of a link that names none: titles, or the overview where only that can be drawn."""
+    if any(name in st.query_params for name in OF_OVERVIEW):
+        return "Overview"
+    without_titles = context.store().model_path(run.id) is None or run.config.fit.signals != "rows"
+    return "Overview" if without_titles and context.store().pictures(run.id) else VIEWS[0]
 
 
 def draw(run: Run, view: str) -> None:
@@ -60,6 +74,6 @@ def draw(run: Run, view: str) -> None:
 
 page_header("Covariance", LEAD)
 with guard():
-    chosen = choose_run_and_view(PURPOSE, "View", VIEWS, "view")
+    chosen = choose_run_and_view(PURPOSE, "View", VIEWS, "view", opening)
     if chosen is not None:
         draw(*chosen)

@@ -9,7 +9,7 @@ import streamlit as st
 
 from gmc_core.runs.store import Run
 from gmc_core.runs.store.naming import distinct_names
-from gmc_dashboard.shared import context
+from gmc_dashboard.shared import context, tour
 from gmc_dashboard.shared.components import empty_state, escape, guard, page_header
 from gmc_dashboard.shared.run_pages import place_of
 
@@ -97,6 +97,14 @@ def start_card() -> None:
             context.choose(**context.SAMPLE)
             st.session_state["fit_autostart"] = True
             st.switch_page("pages/fit.py")
+        if st.button(
+            "Show me",
+            key="leave_to_tour_start",
+            icon=":material/slideshow:",
+            help="The whole story on the sample, in six steps of a sentence each. It queues three "
+            "fits, which are computed while you watch; run it once before a class.",
+        ):
+            tour.open_step(1)
         st.page_link("pages/data.py", label="or choose other ratings", icon=":material/folder:")
 
 

@@ -9,11 +9,13 @@ from tempfile import TemporaryDirectory
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from gmc_core.runs.overlay import common_seeds
 from gmc_core.runs.report_html import settings_of
 from gmc_core.runs.store import Run
 from gmc_core.runs.store.naming import data_name, distinct_names
 from gmc_core.runs.store.seal import NOT_OURS
 from gmc_core.runs.store.transfer import import_run
+from gmc_dashboard.fit import overlay
 from gmc_dashboard.fit.run_view import STATES, curves_of
 from gmc_dashboard.runs.figures import (
     comparison_figure,
@@ -194,6 +196,21 @@ def delete(runs: Sequence[Run]) -> None:
             st.rerun()
 
 
+def beside_each_other(runs: Sequence[Run]) -> None:
+    """A link that draws the picked fits into one chart, if all were tested on one split."""
+    first, *others = runs
+    if others and all(run.kind == "run" and common_seeds(first, run) for run in runs):
+        st.page_link(
+            "pages/fit.py",
+            label="Draw beside each other on Fit",
+            icon=":material/stacked_line_chart:",
+            query_params={
+                "run": first.id,
+                overlay.PARAMETER: ",".join(run.id for run in others[: overlay.MOST]),
+            },
+        )
+
+
 def several(runs: Sequence[Run]) -> None:
     """Curves and settings of the picked runs side by side."""
     names = distinct_names(runs)
@@ -210,6 +227,7 @@ def several(runs: Sequence[Run]) -> None:
                 format_func=QUANTITIES.get,
                 width=260,
             )
+        beside_each_other(runs)
         delete(runs)
     if fits:
         label = QUANTITIES[quantity]

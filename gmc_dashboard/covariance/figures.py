@@ -23,7 +23,6 @@ KINDS = {
 }
 PAIR = "pair"  # name of the heatmap's selection
 COMFORTABLE, MAX_SHOWN = 60, 200
-HEATMAP_HEIGHT = 720
 _LABEL_LENGTH = 26
 _MIN_LIMIT = 1e-6
 
@@ -158,6 +157,7 @@ def heatmap_chart(
     *,
     kind: str,
     dark: bool = False,
+    least: int | None = None,
 ) -> alt.Chart:
     """Clickable heatmap of named items, in the order given.
 
@@ -167,28 +167,33 @@ def heatmap_chart(
     Parameters
     ----------
     matrix : (n, n), n ≤ 200. labels : (n,) unique. counts : (n,) ratings.
+    least : size of the smallest text, px; labels that do not fit then are left out.
     """
     colors = palette(dark)
     n, limit = len(labels), color_limit(matrix)
-    axis = alt.Axis(
-        labelFontSize=max(7, min(11, int(400 / max(n, 1)))),
-        labelLimit=170,
-        labelOverlap=n > COMFORTABLE,
-        labelColor=colors.muted,
-        labelFlush=False,
-        ticks=False,
-        domain=False,
-        title=None,
+    # Below the picture a label takes height from it; beside it there is room.
+    across, down = (
+        alt.Axis(
+            labelFontSize=least or max(7, min(11, int(270 / max(n, 1)))),
+            labelLimit=room if least is None else 1.25 * room,
+            labelOverlap=least is not None or n > COMFORTABLE,
+            labelColor=colors.muted,
+            labelFlush=False,
+            ticks=False,
+            domain=False,
+            title=None,
+        )
+        for room in (105, 170)
     )
     pair = alt.selection_point(name=PAIR, fields=["i", "j"], on="click", empty=False)
     framed = alt.when(pair)
     steps = np.linspace(-limit, limit, len(colors.diverging))
     return (
-        alt.Chart(heatmap_table(matrix, labels, counts), height=HEATMAP_HEIGHT)
+        alt.Chart(heatmap_table(matrix, labels, counts))
         .mark_rect(cursor="pointer", stroke=colors.text)
         .encode(
-            x=alt.X("column:N", sort=list(labels), axis=axis, scale=alt.Scale(padding=0)),
-            y=alt.Y("row:N", sort=list(labels), axis=axis, scale=alt.Scale(padding=0)),
+            x=alt.X("column:N", sort=list(labels), axis=across, scale=alt.Scale(padding=0)),
+            y=alt.Y("row:N", sort=list(labels), axis=down, scale=alt.Scale(padding=0)),
             color=alt.Color(
                 "value:Q",
                 title=KINDS[kind],
@@ -198,7 +203,14 @@ def heatmap_chart(
                     clamp=True,
                     interpolate="rgb",
                 ),
-                legend=alt.Legend(orient="top", gradientLength=260, format=".2~g", titleLimit=200),
+                legend=alt.Legend(
+                    orient="right",
+                    gradientLength=200,
+                    format=".2~g",
+                    labelFontSize=least or 11,
+                    titleFontSize=least or 12,
+                    titleLimit=200,
+                ),
             ),
             strokeWidth=framed.then(alt.value(3)).otherwise(alt.value(0)),
             order=framed.then(alt.value(1)).otherwise(alt.value(0)),  # the frame on top

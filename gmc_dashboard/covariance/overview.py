@@ -8,12 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from gmc_core.model.item_orders import ORDERS
 from gmc_core.runs.store import Run
 from gmc_dashboard.covariance import data as covariance_data
 from gmc_dashboard.covariance import figures as figures
-from gmc_dashboard.covariance.views import current_folder
+from gmc_dashboard.covariance.views import current_folder, picture_room
 from gmc_dashboard.shared import context, link_state
 from gmc_dashboard.shared.components import chart, download, fact, guard
 from gmc_dashboard.shared.tables import to_csv
@@ -89,7 +90,8 @@ def overview(run: Run) -> None:
         picture, items = covariance_data.model_picture(key, model, str(kind), str(order))
         titles = covariance_data.titles(key, model)
         labels = figures.run_labels([titles[m] for m in items], len(picture))
-        _draw(picture, labels, str(kind), str(order), model.iteration, None)
+        left, right = st.columns([5, 2], gap="medium")
+        _draw(left, right, picture, labels, str(kind), str(order), model.iteration, None)
         _file(picture, labels, f"{kind}-{order}")
         fact("Computed from the final model; the fit keeps no pictures of this one on its way.")
 
@@ -135,15 +137,16 @@ def _film(id: str, kind: str, order: str, going: bool) -> None:
         ended = shown == last
     st.session_state[f"{LATEST}_{id}"] = last
     st.session_state[SHOWN] = shown
+    left, right = st.columns([5, 2], gap="medium")
     if len(iterations) > 1:
-        st.select_slider("Iteration", iterations, key=SHOWN)
+        right.select_slider("Iteration", iterations, key=SHOWN)
         shown = st.session_state[SHOWN]
     link_state.keep("iteration", "" if shown == last else str(shown), id)
     folder = current_folder()
     picture, items = covariance_data.kept_picture(folder, id, repetition, shown, kind, order)
     final, _ = covariance_data.kept_picture(folder, id, repetition, last, kind, order)
     labels = _labels(id, items, len(picture))
-    _draw(picture, labels, kind, order, shown, figures.color_limit(final))
+    _draw(left, right, picture, labels, kind, order, shown, figures.color_limit(final))
     if not going and not st.session_state.get(PLAYING):  # an update would swallow the click
         _file(picture, labels, f"{kind}-{order}-{shown}")
     if ended:
@@ -176,6 +179,8 @@ def _labels(id: str, items: npt.NDArray[np.int64], size: int) -> list[str]:
 
 
 def _draw(
+    left: DeltaGenerator,
+    right: DeltaGenerator,
     picture: covariance_data.Floats,
     labels: list[str],
     kind: str,
@@ -194,9 +199,8 @@ def _draw(
         revision=f"{kind} {order}",
     )
     words = figures.describe_overview(picture, kind, axis, iteration)
-    left, right = st.columns([5, 3])
-    with left:
-        chart(figure, words, key="overview_chart")
+    with left, picture_room():
+        chart(figure, words, key="overview_chart", height="stretch")
     with right:
         st.markdown(MEANING[kind])
         st.latex(FORMULA)

@@ -13,15 +13,17 @@ from gmc_core.runs.store import Run
 from gmc_dashboard.covariance import data as covariance_data
 from gmc_dashboard.covariance import figures as figures
 from gmc_dashboard.covariance.taste_figures import pair_sentence, partial_sentence
-from gmc_dashboard.covariance.views import run_part
+from gmc_dashboard.covariance.views import picture_room, run_part
 from gmc_dashboard.recommend.figures import genres_of
 from gmc_dashboard.shared import link_state
 from gmc_dashboard.shared.components import download, escape, fact, number_row
+from gmc_dashboard.shared.presenting import LEAST, presenting
 from gmc_dashboard.shared.tables import to_csv
 from gmc_dashboard.shared.theme import is_dark
 
 SOURCES = ("Most rated", "Genre", "Search")
 DEFAULT_SHOWN = 30
+PRESENTED = 12  # as many as can be named in large type
 ROW, COLUMN = "pair_row", "pair_column"
 
 
@@ -54,16 +56,25 @@ def chosen_titles(run: Run, model: GaussianModel) -> None:
     placed, matrix = covariance_data.block(key, model, items, str(kind), str(order))
     labels = figures.axis_labels(model, placed)
     counts = [int(model.item_counts[item]) for item in placed]
-    left, right = st.columns([2, 1], gap="medium")
-    with left:
+    left, right = st.columns([5, 2], gap="medium")
+    with left, picture_room():
         event = st.altair_chart(
-            figures.heatmap_chart(matrix, labels, counts, kind=str(kind), dark=is_dark()),
+            figures.heatmap_chart(
+                matrix,
+                labels,
+                counts,
+                kind=str(kind),
+                dark=is_dark(),
+                least=LEAST if presenting() else None,
+            ),
+            height="stretch",
             on_select="rerun",
             selection_mode=figures.PAIR,
             # New titles or another order are another chart: places of a click would lie.
             key=f"heatmap_{hash((key, tuple(placed), kind))}",
             alt=figures.describe_heatmap(matrix, labels, str(kind)),
         )
+    with left:
         fact(
             "Click a cell to read what it means. Colours end at the 99th percentile; the diagonal "
             "lies beyond it."
@@ -103,7 +114,8 @@ def _choose(
     most = min(figures.MAX_SHOWN, len(popular))
     if most <= 2:
         return tuple(popular)
-    state, default = f"titles_count_{most}", min(DEFAULT_SHOWN, most)
+    usual = PRESENTED if presenting() else DEFAULT_SHOWN
+    state, default = f"titles_count_{most}_{usual}", min(usual, most)
     if link_state.unset(state):
         asked = link_state.recall("n")
         st.session_state[state] = min(max(int(asked), 2), most) if asked.isdecimal() else default

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from gmc_core.model import analysis, taste
 from gmc_core.model.gaussian_model import GaussianModel
@@ -19,6 +20,12 @@ from gmc_dashboard.shared.theme import is_dark
 
 AXES_SHOWN = 8
 EIGENVALUES = 20
+# The controls above take 21 rem; a window that is not high scrolls rather than squeezes.
+PICTURE_ROOM = """<style>
+.st-key-picture_room { height: max(26rem, calc(100vh - 22.5rem)); flex: none }
+.st-key-picture_room > *, .st-key-picture_room .stVegaLiteChart,
+.st-key-picture_room .stPlotlyChart { height: 100% }
+</style>"""
 
 
 def nearest(run: Run, model: GaussianModel) -> None:
@@ -151,12 +158,19 @@ def variances(run: Run, model: GaussianModel) -> None:
     download("Means and variances as CSV", lambda: to_csv(table), "variances.csv", "text/csv")
 
 
-# Controls that several views share -----------------------------------------------------
+# Parts that several views share -----------------------------------------------------
 
 
-def min_ratings_box(
-    place: st.delta_generator.DeltaGenerator, model: GaussianModel, key: str
-) -> int:
+def picture_room() -> DeltaGenerator:
+    """A place for a heatmap that fills what the window leaves below the page's controls.
+
+    To be drawn in with ``height="stretch"``.
+    """
+    st.html(PICTURE_ROOM)
+    return st.container(key="picture_room", height="content")
+
+
+def min_ratings_box(place: DeltaGenerator, model: GaussianModel, key: str) -> int:
     """How many training ratings a title must have to be shown."""
     most = int(model.item_counts.max(initial=0))
     return int(

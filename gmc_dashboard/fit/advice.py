@@ -47,12 +47,12 @@ def sentences(seen: Evidence | None) -> str:
     return "" if seen is None else " ".join(finding.sentence for finding in findings(seen))
 
 
-def show(run: Run, seen: Evidence) -> None:
-    """A button for each next step; nothing where there is none."""
-    proposed = next_steps(seen)[:SHOWN]
+def show(run: Run, seen: Evidence, most: int = SHOWN) -> None:
+    """A button for each next step, at most ``most``; nothing where there is none."""
+    proposed = next_steps(seen)[:most]
     if not proposed:
         return
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", width="content"):
         st.markdown("**Try next**", width="content")
         for index, step in enumerate(proposed):
             _button(run, step, first=index == 0)

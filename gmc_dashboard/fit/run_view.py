@@ -19,12 +19,13 @@ from gmc_core.protocol.metrics import enough_repetitions
 from gmc_core.runs.findings import Evidence
 from gmc_core.runs.store import Run
 from gmc_core.runs.store.seal import NOT_OURS
-from gmc_dashboard.fit import advice, overlay
+from gmc_dashboard.fit import advice, overlay, playing
 from gmc_dashboard.fit import figures as figures
 from gmc_dashboard.fit.run_words import result_sentence, scale_words, status_text
-from gmc_dashboard.shared import context, found_run
+from gmc_dashboard.shared import context, found_run, tour
 from gmc_dashboard.shared.components import chart, escape, guard
 from gmc_dashboard.shared.control_bar import Action, Badge, control_bar
+from gmc_dashboard.shared.presenting import presenting
 from gmc_dashboard.shared.references import PAPER_LABEL, References, references, try_again
 from gmc_dashboard.shared.run_actions import cancel, exports, resume, start_worker
 from gmc_dashboard.shared.theme import is_dark
@@ -64,12 +65,20 @@ def show(run: Run) -> None:
     if known.problem:
         _no_baselines(run, known)
     others = overlay.chosen(run)
+    length = max(one.iterations for one in (run, *others))
     if run.state == "finished":
-        _status(run, curves, seen)
-        if seen is not None:
-            advice.show(run, seen)
+        whole = playing.place(run) is None  # a film does not begin with its end
+        if whole:
+            _status(run, curves, seen)
+        with st.container(horizontal=True, horizontal_alignment="distribute", gap="small"):
+            if whole and seen is not None:
+                advice.show(run, seen, 2 if _briefly() else advice.SHOWN)
+            if length > 1:
+                playing.controls(run, length)
     pending = not known.ready or any(one.state in ACTIVE for one in (run, *others))
-    body = st.fragment(_body, run_every=POLL_SECONDS if pending else None)
+    moves = playing.is_playing(run)
+    every = playing.SECONDS if moves else POLL_SECONDS if pending else None
+    body = st.fragment(_body, run_every=every)
     states = tuple((one.id, one.state) for one in (run, *others))
     body(states, known.ready, known.problem)
     if run.state == "finished":
@@ -148,8 +157,12 @@ def _body(states: tuple[tuple[str, str], ...], ready: bool, problem: str) -> Non
         st.html(f"<style>.st-key-run_status {{ min-height: {STATUS_HEIGHT} }}</style>")
         with st.container(key="run_status"):
             _status(run, curves)
-    _charts(run, curves, known, others)
-    overlay.differences(run, others)
+    at = playing.shown(run, max(one.iterations for one in (run, *others)))
+    if at is not None:
+        _where(run, curves, at)
+    _charts(run, curves, known, others, at)
+    if at is None:
+        overlay.differences(run, others)
 
 
 @st.fragment(run_every=QUIET_SECONDS)
@@ -167,7 +180,7 @@ def _next_steps(run: Run) -> None:
     """
     waiting = context.store().model_path(run.id) is None or not run.ended_for_good
     links = not (waiting and (run.ended_for_good or not run.keeps_model))
-    if not links and run.state != "finished":
+    if _briefly() or (not links and run.state != "finished"):
         return
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         for page, text, icon in NEXT_STEPS if links else ():
@@ -240,6 +253,8 @@ def _status(run: Run, curves: Curves, seen: Evidence | None = None) -> None:
             f"{text} What it reached can be used as a partial model, or resumed.",
             icon=":material/stop_circle:",
         )
+    elif run.state == "finished" and _briefly():
+        st.markdown(_in_short(run, seen))
     elif run.state == "finished":
         text = f"{result_sentence(run, references(run).lines)}\n\n{advice.sentences(seen)}"
         if advice.is_good(seen):
@@ -251,14 +266,40 @@ def _status(run: Run, curves: Curves, seen: Evidence | None = None) -> None:
         st.caption(advice.what_to_look_for(run))
 
 
-def _charts(run: Run, curves: Curves, known: References, others: Sequence[Run]) -> None:
+def _briefly() -> bool:
+    """Whether the picture shall not be pushed off the screen: on a projector, in a tour."""
+    return presenting() or tour.asked() is not None
+
+
+def _in_short(run: Run, seen: Evidence | None) -> str:
+    """The figure, and the first of what it shows, for a projector."""
+    summary = run.summary or {}
+    nmae, se = summary.get("nmae"), summary.get("nmae_se")
+    figure = "" if nmae is None else f"**NMAE {nmae:.4f}**" + (f" ± {se:.4f}" if se else "") + ". "
+    first = advice.sentences(seen).split(". ")[0].rstrip(".") if seen is not None else ""
+    return figure + (f"{first}." if first else "")
+
+
+def _where(run: Run, curves: Curves, at: int) -> None:
+    """Where the film of a finished run stands, and its error there."""
+    step = min(at, run.iterations)
+    nmae = dict(zip(*figures.mean_curve(playing.cut(curves, at), "nmae"), strict=True)).get(step)
+    error = "" if nmae is None else f": NMAE **{nmae:.4f}**"
+    st.progress(step / run.iterations, text=f"Iteration {step} of {run.iterations}{error}")
+
+
+def _charts(
+    run: Run, curves: Curves, known: References, others: Sequence[Run], at: int | None = None
+) -> None:
+    """All figures; at : only the first iterations, while a finished run is played."""
+    curves = playing.cut(curves, at)
     dark, length = is_dark(), run.iterations
     options: dict[str, Any] = {"iterations": length, "dark": dark, "revision": run.id}
     if run.config.protocol == "none":
         st.caption("Nothing is held out under this protocol, so there is no NMAE, RMSE or MAE.")
     else:
         labels = overlay.labels(run, others, short=True)
-        beside = {labels[other.id]: curves_of(other) for other in others}
+        beside = {labels[other.id]: playing.cut(curves_of(other), at) for other in others}
         longest = max(length, *(other.iterations for other in others)) if others else length
         chart(
             figures.nmae_figure(

@@ -57,6 +57,18 @@ def show() -> None:
     prior = float(before.mean[other]), float(before.variance[other] ** 0.5)
     name, own = planted.names[other], planted.names[movie]
     with right:
+        number_row(
+            [
+                ("Fill f̃", f"{mean:.2f}", f"The conditional mean of {name}."),
+                (
+                    "± standard deviation",
+                    f"{sd:.2f}",
+                    "Root of the conditional variance.",
+                ),
+                ("Without the rating", f"{prior[0]:.2f} ± {prior[1]:.2f}"),
+                ("Uncertainty left", f"{100 * sd / prior[1]:.0f} %"),
+            ]
+        )
         figure = figures.cloud_figure(
             planted, planted.truth, movie, rating, mean, sd, dark=is_dark()
         )
@@ -67,14 +79,6 @@ def show() -> None:
             f"without that rating it would be {prior[0]:.2f} with {prior[1]:.2f}.",
             key="learn_cloud",
         )
-    number_row(
-        [
-            ("Fill f̃", f"{mean:.2f}", f"The conditional mean of {name}."),
-            ("± standard deviation", f"{sd:.2f}", "The square root of the conditional variance."),
-            ("Without the rating", f"{prior[0]:.2f} ± {prior[1]:.2f}"),
-            ("Uncertainty left", f"{100 * sd / prior[1]:.0f} %"),
-        ]
-    )
     left, right = st.columns(ROOM_FOR_CONTROLS, gap="medium")
     with left:
         covariance = lesson.matrix(planted.truth)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -11,7 +11,7 @@ from gmc_core.gaussian.settings import settings_of_a_fit
 from gmc_core.model.gaussian_model import GaussianModel
 from gmc_core.runs.store import Run, StoreError
 from gmc_core.runs.store.naming import distinct_names
-from gmc_dashboard.shared import context
+from gmc_dashboard.shared import context, link_state
 from gmc_dashboard.shared.components import empty_state, escape, guard
 
 POLL_SECONDS = 2.0
@@ -73,13 +73,18 @@ def choose_run(purpose: str, notes: DeltaGenerator) -> Run | None:
 
 
 def choose_run_and_view(
-    purpose: str, label: str, views: Sequence[str], key: str
+    purpose: str,
+    label: str,
+    views: Sequence[str],
+    key: str,
+    opening: Callable[[Run], str] | None = None,
 ) -> tuple[Run, str] | None:
     """The box of :func:`choose_run` and beside it a choice of a view, which is in the URL.
 
     Parameters
     ----------
     label : of the choice, for those who cannot see it. key : of its widget and in the URL.
+    opening : the view of a run where neither the URL nor the visitor names one; default the first.
 
     Returns
     -------
@@ -91,6 +96,8 @@ def choose_run_and_view(
         run = choose_run(purpose, notes)
     if run is None:
         return None
+    if opening is not None and key not in st.query_params and link_state.unset(key):
+        st.session_state[key] = opening(run)
     with right:
         view = st.segmented_control(
             label,

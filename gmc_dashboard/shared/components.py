@@ -19,7 +19,7 @@ import streamlit as st
 from gmc_core.base.errors import GmcError
 from gmc_core.runs.store.errors import explain
 from gmc_dashboard import app_folder
-from gmc_dashboard.shared import history, warm_up
+from gmc_dashboard.shared import history, presenting, tour, warm_up
 from gmc_dashboard.shared.places import home_folder
 from gmc_dashboard.shared.theme import waiting
 from gmc_dashboard.shared.units import minus
@@ -38,7 +38,9 @@ _CHART_CONFIG = {
 # A link's padding is for its background; its text stands in line with the text around it.
 # Without a pointer that hovers, a chart's toolbar would stand over its legend for good.
 _STYLE = """<style>
+[data-testid="stMain"] h1 { padding: 0 }
 [data-testid="stMain"] [data-testid="stPageLink-NavLink"] { position: relative; left: -0.5rem }
+@media (max-width: 640px) { .st-key-present_start { display: none } }
 @media (hover: none) { .js-plotly-plot .modebar-container { display: none !important } }
 </style>"""
 
@@ -50,7 +52,14 @@ def page_header(title: str, lead: str, formula: str | None = None) -> None:
     st.html(_STYLE)
     history.install()
     history.restore()
-    st.title(title, anchor=False)
+    presenting.begin()
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.title(title, anchor=False, width="stretch")
+        presenting.bar()
+    with guard():
+        tour.banner()
+    if presenting.presenting() or tour.asked() is not None:
+        return
     st.markdown(lead)
     if formula:
         st.latex(formula)
@@ -219,6 +228,8 @@ def chart(
     waits : what a figure without data says instead of empty axes.
     options : of ``st.plotly_chart``.
     """
+    if presenting.presenting():
+        fig = presenting.enlarge(fig)
     # theme=None: `style` has set every colour already, for the theme in use.
     return st.plotly_chart(
         waiting(fig, waits),
@@ -236,7 +247,11 @@ def number_row(
     """A row of cards: (label, value) or (label, value, help).
 
     equal : all of one width, for a few cards across the page; else as their words need.
+    On a projector, where a row of cards would push the picture off, they are one line.
     """
+    if presenting.presenting():
+        st.markdown(" · ".join(f"{label} **{value}**" for label, value, *_ in numbers))
+        return
     row = st.container(horizontal=True, gap="small")
     places = st.columns(len(numbers), gap="small") if equal else [row] * len(numbers)
     for place, (label, value, *help_text) in zip(places, numbers, strict=True):
@@ -259,5 +274,6 @@ def download(
 
 
 def fact(text: str) -> None:
-    """A short remark that explains a number or a choice."""
-    st.caption(text)
+    """A short remark that explains a number or a choice; none on a projector."""
+    if not presenting.presenting():
+        st.caption(text)

@@ -22,10 +22,10 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 # picture (a rating, a picked run, an iteration) is no step.
 STEPS = (
     *("run", "sweep", "comparison", "data"),
-    *("view", "titles_from", "title", "who", "user", "tab", "chapter"),
+    *("view", "titles_from", "title", "who", "user", "tab", "chapter", "tour"),
 )
 # Buttons that lead to another page; what they write belongs to that page's address.
-LEAVING = ("leave_to_fit",)
+LEAVING = ("leave_to_fit", "leave_to_tour")
 _AGAIN, _ONCE_MORE = "gmc_dashboard.returned.again", "gmc_dashboard.returned.once_more"
 
 _SCRIPT = """<script>
@@ -55,10 +55,14 @@ _SCRIPT = """<script>
         }
         return leavingButtons.some(key => target.closest?.(`[class*="st-key-${key}"] button`))
     }
+    // The tour's buttons answer to keys, too.
+    const turns = {PageDown: 'next', PageUp: 'back'}
+    const keyLeads = event => event.type === 'keydown' && event.key in turns
+        && document.querySelector(`[class*="st-key-leave_to_tour_${turns[event.key]}"]`) !== null
     const act = event => {
         acted = event.isTrusted
         leaving = event.type === 'click' && !event.ctrlKey && !event.metaKey && !event.shiftKey
-            && leads(event.target)
+            && leads(event.target) || keyLeads(event)
     }
     for (const kind of ['pointerdown', 'keydown', 'click']) addEventListener(kind, act, true)
     // What a first visit wrote before this script was there made entries of the same picture,

@@ -43,7 +43,7 @@ RECORD_ITERATIONS = """main => {
 
 
 def test_the_overview_plays(app, page, run):
-    open_page(page, f"{app.url}/covariance?run={run}")
+    open_page(page, f"{app.url}/covariance?run={run}&view=Overview")
     page.get_by_text("at iteration 4").first.wait_for()
     page.evaluate(RECORD_ITERATIONS, MAIN)
     page.get_by_role("button", name="Play").click()

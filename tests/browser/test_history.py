@@ -108,7 +108,7 @@ def test_a_view_that_a_visitor_turns_to_is_one_step(app, page, run):
     both_ways(
         page,
         [
-            chosen("Overview", covariance),
+            chosen("Titles", covariance),
             chosen("Neighbours", covariance),
             chosen("Taste axes", covariance),
             chosen("Charts", heading("Data")),

@@ -93,10 +93,20 @@ def test_every_view_opens_from_a_link(ids, view):
     assert at.segmented_control(key="view").value == view
 
 
+def test_without_a_view_it_opens_on_titles_and_old_links_on_the_overview(ids):
+    assert opened(PAGE, run=ids["weak"]).segmented_control(key="view").value == "Titles"
+    # What only the overview has in its address, which was without a view when it came first.
+    for name, value in (("iteration", "2"), ("kind", "covariance"), ("order", "year")):
+        at = opened(PAGE, run=ids["weak"], **{name: value})
+        assert at.segmented_control(key="view").value == "Overview"
+    # Columns as signals have no titles to show.
+    assert opened(PAGE, run=ids["columns"]).segmented_control(key="view").value == "Overview"
+
+
 @pytest.mark.parametrize("kind", ["covariance", "correlation", "partial"])
 @pytest.mark.parametrize("order", ["popularity", "genre", "year", "title", "similarity"])
 def test_overview_in_all_kinds_and_orders(ids, kind, order):
-    at = opened(PAGE, run=ids["weak"])
+    at = opened(PAGE, run=ids["weak"], view="Overview")
     at.segmented_control(key="kind").set_value(kind)
     at.selectbox(key="order").set_value(order).run()
     assert not at.exception
@@ -105,7 +115,7 @@ def test_overview_in_all_kinds_and_orders(ids, kind, order):
 
 
 def test_the_slider_goes_through_the_iterations(ids):
-    at = opened(PAGE, run=ids["weak"])
+    at = opened(PAGE, run=ids["weak"], view="Overview")
     slider = at.select_slider(key="overview_iteration")
     assert slider.value == 3
     at = slider.set_value(1).run()
@@ -117,10 +127,11 @@ def test_the_slider_goes_through_the_iterations(ids):
 
 
 def test_the_iteration_and_the_title_come_back_with_the_page(ids):
-    at = opened(PAGE, run=ids["weak"])
+    at = opened(PAGE, run=ids["weak"], view="Overview")
     at = at.select_slider(key="overview_iteration").set_value(2).run()
     at = at.switch_page("pages/runs.py").run()
     at = at.switch_page(PAGE).run()
+    at = at.segmented_control(key="view").set_value("Overview").run()
     assert at.select_slider(key="overview_iteration").value == 2
     at = at.segmented_control(key="view").set_value("Neighbours").run()
     assert "iteration" not in at.query_params
@@ -144,7 +155,7 @@ def test_searched_titles_leave_the_link_with_the_search(ids):
 
 
 def test_the_picture_can_be_downloaded_and_columns_lead_to_the_settings(ids):
-    at = opened(PAGE, run=ids["weak"])
+    at = opened(PAGE, run=ids["weak"], view="Overview")
     assert "This picture as CSV" in [button.label for button in at.get("download_button")]
     at = opened(PAGE, run=ids["columns"], view="Titles")
     (link,) = [e.proto for e in at.get("page_link") if e.proto.label == "Fit with rows as signals"]
@@ -160,7 +171,7 @@ def test_a_newer_model_of_a_run_is_another_key(ids):
 
 
 def test_play_starts_from_the_first_iteration(ids):
-    at = opened(PAGE, run=ids["weak"])
+    at = opened(PAGE, run=ids["weak"], view="Overview")
     at = at.button(key="overview_play").click().run()
     assert "at iteration 1" in texts(at)
     assert at.button(key="overview_play").label == "Pause"

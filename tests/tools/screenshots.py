@@ -45,8 +45,8 @@ VIEWS = {
     "fit-settings": "fit",
     "sensitivity": "sensitivity?sweep={sweep}",
     "sensitivity-settings": "sensitivity",
-    "covariance": "covariance?run={run}",
-    "covariance-titles": "covariance?run={run}&view=Titles&n=36",
+    "covariance": "covariance?run={run}&view=Overview",
+    "covariance-titles": "covariance?run={run}&n=36",
     "covariance-neighbours": "covariance?run={run}&view=Neighbours&title=260",
     "covariance-axes": "covariance?run={run}&view=Taste+axes&axis=2",
     "covariance-variances": "covariance?run={run}&view=Variances",
@@ -101,7 +101,7 @@ class Picture(NamedTuple):
 # Tall enough for what they are about.
 README = (
     Picture("fit-light", "fit", "light", 800),
-    Picture("covariance-light", "covariance-titles", "light", 1095),
+    Picture("covariance-light", "covariance-titles", "light", 860),
     Picture("recommend-dark", "recommend", "dark", 1220),
 )
 

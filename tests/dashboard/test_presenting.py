@@ -1,0 +1,147 @@
+"""The presentation view and the tour: what the address turns on, and where it leads."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+import pytest
+import stored_runs
+from stored_runs import opened, stored, texts, use_folders
+
+from gmc_core.data.ratings import RatingScale
+from gmc_core.runs.findings import Evidence, next_steps
+from gmc_core.runs.store import Store
+from gmc_dashboard.shared import presenting, tour
+from gmc_dashboard.shared.theme import style
+
+LEAD = "Why one Gaussian can fill in"
+
+
+@pytest.fixture
+def asked(tmp_path, monkeypatch):
+    return use_folders(tmp_path, monkeypatch)
+
+
+def one(value):
+    """A parameter of the address, however AppTest gives it."""
+    return value[0] if isinstance(value, list) else value
+
+
+def styles(at):
+    return "\n".join(part.proto.body for part in at.get("html"))
+
+
+def test_a_figure_has_no_text_below_the_least_size():
+    figure = go.Figure(go.Heatmap(z=[[1, 2]], colorbar={"tickfont": {"size": 9}}))
+    style(figure, title="Title", x="x", y="y", height=900)
+    figure.add_annotation(text="small", font={"size": 11})
+    figure.add_annotation(text="large", font={"size": 30})
+    figure.update_layout(margin_r=130)
+    presenting.enlarge(figure)
+    layout = figure.layout
+    assert [note.font.size for note in layout.annotations] == [presenting.LEAST, 30]
+    sizes = (layout.font, layout.xaxis.tickfont, layout.yaxis.title.font, layout.title.font)
+    assert all(font.size >= presenting.LEAST for font in sizes)
+    assert figure.data[0].colorbar.tickfont.size == presenting.LEAST
+    assert layout.height == presenting.TALLEST
+    assert layout.margin.r == 180  # 130 px held the labels in 13 px
+
+
+def test_a_long_legend_gives_way_to_the_picture():
+    figure = go.Figure([go.Scatter(y=[1], name=str(index)) for index in range(6)])
+    assert presenting.enlarge(style(figure)).layout.showlegend is False
+    figure = go.Figure([go.Scatter(y=[1], name=str(index)) for index in range(3)])
+    assert presenting.enlarge(style(figure)).layout.showlegend is True
+
+
+def test_the_presentation_stays_from_page_to_page_until_it_is_left(asked):
+    at = opened("learn")
+    assert LEAD in texts(at)
+    assert "21px" not in styles(at)
+    at = at.button(key="present_start").click().run()
+    assert one(at.query_params["present"]) == "1"
+    assert LEAD not in texts(at)
+    assert "21px" in styles(at)
+    at = at.switch_page("pages/data.py").run()
+    assert one(at.query_params["present"]) == "1"
+    at = at.button(key="present_leave").click().run()
+    assert "present" not in at.query_params
+    assert "21px" not in styles(at)
+
+
+def test_a_link_hides_the_controls_only_in_a_presentation(asked):
+    at = opened("learn", present="1", controls="0")
+    assert one(at.query_params["controls"]) == "0"
+    assert presenting._NO_CONTROLS in styles(at)
+    assert at.slider(key="learn_rating").value == 4.5  # hidden, but there
+    alone = opened("learn", controls="0")
+    assert presenting._NO_CONTROLS not in styles(alone)
+
+
+def test_the_tour_queues_its_fits_once_and_says_what_it_waits_for(asked):
+    at = opened("fit", tour="1")
+    assert not at.exception
+    with Store() as store:
+        ids = {name: store.submit_or_find(config)[0].id for name, config in tour.configs().items()}
+        assert len(store.runs()) == 3
+    assert len(asked) >= 1  # a worker was asked for
+    assert one(at.query_params["run"]) == ids["paper"]
+    assert "**1 of 6**" in texts(at)
+    assert "Being computed: iteration 0 of 10" in texts(at)
+    at = opened("covariance", tour="5", run=ids["ordinal"])
+    assert "**5 of 6**" in texts(at)
+    with Store() as store:
+        assert len(store.runs()) == 3
+
+
+def test_the_tour_goes_on_back_and_stops(asked):
+    at = opened("fit", tour="1")
+    assert at.button(key="tour_back").disabled
+    at = at.button(key="tour_next").click().run()
+    assert one(at.query_params["tour"]) == "2"
+    at = at.button(key="tour_next").click().run()
+    assert "," not in one(at.query_params["with"])
+    at = at.button(key="tour_back").click().run()
+    assert one(at.query_params["tour"]) == "2"
+    at = at.button(key="tour_stop").click().run()
+    assert "tour" not in at.query_params
+    assert "of 6**" not in texts(at)
+
+
+@pytest.mark.parametrize("number", ["0", "7", "x", ""])
+def test_a_step_that_is_not_there_is_no_tour(asked, number):
+    at = opened("learn", tour=number)
+    assert not at.exception
+    assert "of 6**" not in texts(at)
+    with Store() as store:
+        assert not store.runs()
+
+
+def test_every_step_names_fits_that_are_queued():
+    ids = {name: f"id of {name}" for name in tour.FITS}
+    for step in tour.STEPS:
+        assert step.of in ids
+        assert "{" not in "".join(value.format_map(ids) for value in step.query.values())
+
+
+def test_the_second_step_says_what_the_records_show(asked, monkeypatch):
+    with Store() as store:
+        run = stored(store, config=tour.configs()["paper"])
+        assert tour.what_went_wrong(run) == ""  # the made-up error falls to the end
+        made = stored_runs.record
+        monkeypatch.setattr(stored_runs, "record", lambda t, nmae: made(t, 0.4 + 0.01 * abs(t - 6)))
+        run = stored(store, config=tour.configs()["paper"])
+        assert "lowest at iteration 6 (0.4000)" in tour.what_went_wrong(run)
+
+
+def test_the_tours_fits_are_those_that_the_fit_page_proposes(asked):
+    # So that a click on "Try next" in class finds what the tour has computed.
+    with Store() as store:
+        run = stored(store, config=tour.configs()["paper"])
+        curve = [record for _, record in store.records(run.id)]
+        seen = Evidence.of(run, [curve], {"user and item bias": 0.1})
+        assert seen is not None
+        proposed = {step.kind: step.fit for step in next_steps(seen)}
+    assert proposed["ordinal"] == tour.FITS["ordinal"]
+    scale = RatingScale(0.5, 5.0, 0.5)
+    wanted = tour.FITS["epsilon"].resolved(scale, 60)
+    assert proposed["epsilon"].resolved(scale, 60) == wanted

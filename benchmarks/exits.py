@@ -47,9 +47,13 @@ def forked(path: str, count: int) -> Counter[int]:
 def whole(path: str, count: int) -> Counter[int]:
     """Exit codes of whole commands, one after the other."""
     command = [sys.executable, "-m", "gmc_core", "data", "check", path]
-    return Counter(
-        subprocess.run(command, capture_output=True, check=False).returncode for _ in range(count)
-    )
+    codes: Counter[int] = Counter()
+    for _ in range(count):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        codes[done.returncode] += 1
+        if done.returncode:
+            print(f"exit {done.returncode}: {done.stderr[-2000:]}", flush=True)
+    return codes
 
 
 def main() -> int:

@@ -95,7 +95,7 @@ def test_home_lists_the_latest_runs(tmp_path):
 
 def test_fit_the_sample_selects_it_and_goes_to_the_fit_page():
     at = opened(data="ml-1m", protocol="none")
-    at.button[0].click().run()
+    at.button(key="leave_to_fit").click().run()
     assert not at.exception
     assert at.session_state["gmc_dashboard.selection"].data == "sample"
     assert at.session_state["gmc_dashboard.selection"].protocol == "weak"

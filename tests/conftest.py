@@ -1,35 +1,28 @@
 """How all tests run: their priority, and how processes share them (``pytest -n 3``, pytest-xdist).
 
-Two processes drive a browser each, which mostly waits, while another does the numerics.
+There are more processes than cores, since one that drives a browser mostly waits.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-BROWSER = "tests/browser/"
 # No work beside what a test asks for; those that are about such work ask for it.
 os.environ["GMC_SPARE_TIME"] = "0"
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Whole files, in order; browser tests in two halves, and first, as they take longest."""
+    """Whole files, in order: those of the browser come first, as they take longest."""
     from xdist.scheduler import LoadScopeScheduling
-
-    files = sorted(path.name for path in (Path(__file__).parent / "browser").glob("test_*.py"))
 
     class Files(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            file = nodeid.partition("::")[0]
-            if not file.startswith(BROWSER):
-                return file
-            return f"{BROWSER}{files.index(Path(file).name) % 2}"
+            return nodeid.partition("::")[0]
 
     config.option.loadscopereorder = False
     return Files(config, log)

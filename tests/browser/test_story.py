@@ -14,7 +14,8 @@ from browser.steps import PATIENCE_MS, button, download, run_of
 from tests.tools.screenshots import open_page, settle
 
 ITERATIONS = 20
-LOOKS = 3
+LOOKS = 2
+LOOK_MS = 1500  # longer than the page takes to draw an iteration
 CHARTS = ".js-plotly-plot"
 MAIN = "[data-testid=stMain]"
 
@@ -55,21 +56,21 @@ def test_fit_watch_cancel_and_resume(app, new_page, story):
         page.get_by_text(f"Iteration {worker.done} of {ITERATIONS}").wait_for(timeout=PATIENCE_MS)
         page.get_by_text("item mean").first.wait_for()
         expect(page.locator(CHARTS)).to_have_count(5)
-        settle(page)
+        page.wait_for_timeout(LOOK_MS)  # a page that updates itself is never quiet
 
         # Nothing moves while it updates.
         page.evaluate(RECORD_PLACES, PLACES)
         for _ in range(LOOKS):
             worker.advance()
             page.get_by_text(f"Iteration {worker.done} of {ITERATIONS}").wait_for()
-            settle(page)
+            page.wait_for_timeout(LOOK_MS)
         places = page.evaluate("[...window.places]")
         assert page.evaluate("window.frames_seen") > LOOKS
         assert [len(json.loads(boxes)) for boxes in places] == [5], places
 
         # The same run in a second tab, by its address.
         second = new_page("dark")
-        open_page(second, page.url)
+        second.goto(page.url)
         button(second, "Cancel").wait_for()
         button(page, "Cancel").click()
         button(page, "Stopping …").wait_for()

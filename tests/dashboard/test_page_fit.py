@@ -24,7 +24,7 @@ from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol import metrics
 from gmc_core.runs.store import Store
 from gmc_core.runs.store import queue as worker_side
-from gmc_dashboard.fit import fit_form, run_words
+from gmc_dashboard.fit import fit_form, playing, run_words
 from gmc_dashboard.shared import found_run, references, sources, units
 
 FEW = {"max_items": "60"}
@@ -536,3 +536,39 @@ def test_the_heading_names_model_and_seed(store):
     at = ready(opened("fit", run=run.id))
     name = "sample, ordered ratings, seeds 3–4, weak, at most 60 items, L = 4"
     assert [heading.value for heading in at.subheader][:1] == [name]
+
+
+# A run shown again as if live ----------------------------------------------------------
+
+
+def test_a_finished_run_is_stepped_through_and_reset(store):
+    run = stored(store)
+    at = ready(opened("fit", run=run.id))
+    assert "at iteration 4" in charts(at)[0]
+    at.button(key="play_step").click().run()
+    assert not at.exception
+    assert "0.5200 at iteration 1," in charts(at)[0]
+    assert "at iteration 4" not in charts(at)[0]
+    at.button(key="play_step").click().run()
+    assert "at iteration 2," in charts(at)[0]
+    at.button(key="play_reset").click().run()
+    assert "at iteration 4" in charts(at)[0]
+
+
+def test_playing_moves_by_itself_and_ends_with_the_result(store, monkeypatch):
+    run = stored(store)
+    now = [100.0]
+    monkeypatch.setattr(playing.time, "monotonic", lambda: now[0])
+    at = ready(opened("fit", run=run.id))
+    at.button(key="play_run").click().run()
+    assert at.button(key="play_run").label == "Pause"
+    seen = []
+    for _ in range(5):
+        seen.append(next((t for t in (4, 3, 2, 1) if f"at iteration {t}," in charts(at)[0]), 0))
+        now[0] += 1.0
+        at.run()
+    assert seen == sorted(seen), "it never goes back"
+    assert 2 in seen
+    assert 3 in seen
+    assert at.button(key="play_run").label == "Play"
+    assert "at iteration 4" in charts(at)[0]

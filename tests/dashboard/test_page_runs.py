@@ -192,3 +192,16 @@ def test_a_name_given_in_another_tab_is_not_taken_back(store):
     at.run()
     assert store.run(run.id).label == "new"
     assert at.text_input(key=f"name_{run.id}").value == "new"
+
+
+def test_picked_fits_on_one_split_lead_to_one_chart(store):
+    run = stored(store)
+    other = stored(store, config=small(fit=FitSettings(epsilon=1.0, iterations=4)))
+    elsewhere = stored(store, config=small(seed=5))
+    at = pick(opened("runs"), run, other)
+    links = [link.proto for link in at.get("page_link")]
+    (beside,) = [link for link in links if link.label == "Draw beside each other on Fit"]
+    assert {run.id, other.id} <= set(beside.query_string.replace("=", "&").split("&"))
+    pick(at, run, other, elsewhere)
+    labels = [link.proto.label for link in at.get("page_link")]
+    assert "Draw beside each other on Fit" not in labels

@@ -1,0 +1,42 @@
+"""For the projector: at 1280 × 720 nothing is too small to be read from the back row."""
+
+from __future__ import annotations
+
+import pytest
+
+from browser.steps import PATIENCE_MS, button, run_of
+from tests.tools.screenshots import open_page, settle
+
+LEAST = 18  # px
+SMALL = f"""() => {{
+    const small = []
+    const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
+    for (let node = walk.nextNode(); node; node = walk.nextNode()) {{
+        const words = node.textContent.trim(), parent = node.parentElement
+        if (!words || !parent.checkVisibility({{opacityProperty: true, visibilityProperty: true}}))
+            continue
+        const box = parent.getBoundingClientRect()
+        if (box.width < 2 || box.height < 2 || parent.closest('script, style, .katex-mathml'))
+            continue
+        // Icons are letters of a font, and subscripts of a formula are smaller than its text.
+        if (parent.closest('[data-testid="stIconMaterial"], .katex')) continue
+        const size = parseFloat(getComputedStyle(parent).fontSize)
+        if (size < {LEAST} - .05) small.push(`${{words.slice(0, 40)}}: ${{size}}`)
+    }}
+    return small
+}}"""
+WIDER = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+
+
+@pytest.mark.timeout(240)
+def test_no_small_text_on_the_projector(app, page):
+    page.set_viewport_size({"width": 1280, "height": 720})
+    open_page(page, f"{app.url}/fit?max_items=60&iterations=3&precision=float32")
+    button(page, "Start the fit").click()
+    run = run_of(page)
+    page.get_by_text("held-out ratings:").wait_for(timeout=PATIENCE_MS)
+    for address in (f"fit?run={run}", "learn", f"covariance?run={run}&view=Titles"):
+        open_page(page, f"{app.url}/{address}&present=1".replace("learn&", "learn?"))
+        settle(page)
+        assert page.evaluate(SMALL) == [], address
+        assert not page.evaluate(WIDER), address

@@ -19,8 +19,8 @@ import numpy.typing as npt
 from gmc_core.base.errors import ConfigError, NumericalError
 from gmc_core.data.ratings import RatingScale
 from gmc_core.fitting.cost import Cost, check_memory, estimate_fit, has_large_weights
+from gmc_core.fitting.notebook_view import fit_html
 from gmc_core.fitting.records import IterationRecord as IterationRecord
-from gmc_core.fitting.shown import fit_html
 from gmc_core.gaussian.attributes import UserGroups
 from gmc_core.gaussian.covariance import DenseCovariance
 from gmc_core.gaussian.em import MapEm, initial_state

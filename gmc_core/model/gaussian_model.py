@@ -34,9 +34,9 @@ from gmc_core.gaussian.settings import FitSettings
 from gmc_core.gaussian.signals import Layout, Signals
 from gmc_core.model.answers import Answers, answers
 from gmc_core.model.calibration import Calibration, factor_of
-from gmc_core.model.shown import Contribution as Contribution
-from gmc_core.model.shown import Explanation, Recommendations, model_html
-from gmc_core.model.shown import Recommendation as Recommendation
+from gmc_core.model.recommendations import Contribution as Contribution
+from gmc_core.model.recommendations import Explanation, Recommendations, model_html
+from gmc_core.model.recommendations import Recommendation as Recommendation
 
 Floats = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.int64]

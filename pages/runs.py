@@ -16,7 +16,7 @@ from gmc_core.runs.store.naming import data_name, distinct_names
 from gmc_core.runs.store.seal import NOT_OURS
 from gmc_core.runs.store.transfer import import_run
 from gmc_dashboard.fit import overlay
-from gmc_dashboard.fit.run_view import STATES, curves_of
+from gmc_dashboard.fit.run_view import STATES
 from gmc_dashboard.runs.figures import (
     comparison_figure,
     describe_comparison,
@@ -215,7 +215,7 @@ def several(runs: Sequence[Run]) -> None:
     """Curves and settings of the picked runs side by side."""
     names = distinct_names(runs)
     named = {names[run.id]: run for run in runs}
-    fits = {name: curves_of(run) for name, run in named.items() if run.kind == "run"}
+    fits = {name: context.curves_of(run) for name, run in named.items() if run.kind == "run"}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         quantity = "nmae"
         if fits:  # a sweep or a comparison has no curve

@@ -20,6 +20,7 @@ from gmc_core.protocol.splits import Split
 
 FloatVector = npt.NDArray[np.float64]
 
+BIAS = "user and item bias"  # the one that findings and sweeps are held against
 DAMPING = 5.0
 SWEEPS = 10
 
@@ -125,7 +126,7 @@ def baselines(split: Split) -> dict[str, Scores]:
         "global mean": global_mean,
         "user mean": user_mean,
         "item mean": item_mean,
-        "user and item bias": bias,
+        BIAS: bias,
     }
     return {
         name: score(method(split), split.test_values, split.train.scale, unseen)

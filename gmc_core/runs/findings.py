@@ -20,9 +20,9 @@ from gmc_core.data.ratings import RatingScale
 from gmc_core.fitting.records import IterationRecord
 from gmc_core.gaussian.models import settings_for
 from gmc_core.gaussian.settings import MAX_ITERATIONS, FitSettings, variance_unit
+from gmc_core.protocol.baselines import BIAS as BIAS
 from gmc_core.runs.store.run import Run
 
-BIAS = "user and item bias"
 # A rise or fall of NMAE counts from this share of its value on. On the embedded sample one
 # more iteration near the lowest point moves it by .1 to .3 per cent.
 NOTABLE = 0.003

@@ -76,8 +76,7 @@ def difference(store: Store, run: Run, other: Run) -> PairedDifference | None:
         two = store.held_out(other.id, other.seeds.index(seed))
         if one is None or two is None:
             continue
-        same = np.array_equal(one.actual, two.actual) and np.array_equal(one.item_ids, two.item_ids)
-        if not same:  # one of them was computed by a version that drew otherwise
+        if not one.same_ratings(two):  # one of them was computed by a version that drew otherwise
             return None
         own.append(normalized_errors(one.predictions, one.actual, scale))
         others.append(normalized_errors(two.predictions, two.actual, scale))

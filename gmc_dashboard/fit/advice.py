@@ -6,12 +6,10 @@ and draws its curve beside this one's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import streamlit as st
 
-from gmc_core.fitting.fit import IterationRecord
 from gmc_core.runs.findings import Evidence, NextStep, findings, next_steps
 from gmc_core.runs.store import Run
 from gmc_core.runs.sweeps import SweepConfig
@@ -28,13 +26,6 @@ ICONS = {
     "sweep": ":material/tune:",
 }
 SHOWN = 4
-
-
-def evidence(
-    run: Run, curves: Sequence[Sequence[IterationRecord]], lines: Mapping[str, float]
-) -> Evidence | None:
-    """What the rules look at; None before the end and for runs of other programs."""
-    return Evidence.of(run, curves, lines)
 
 
 def is_good(seen: Evidence | None) -> bool:
@@ -81,8 +72,7 @@ def _button(run: Run, step: NextStep, *, first: bool) -> None:
     )
     if clicked and step.fit is None:
         with guard():
-            identity = sweep_of(run, step)
-        st.switch_page("pages/sensitivity.py", query_params={"sweep": identity})
+            st.switch_page("pages/sensitivity.py", query_params={"sweep": sweep_of(run, step)})
 
 
 @guard()

@@ -57,8 +57,8 @@ def show(run: Run) -> None:
     """Draw a run; ``run`` is fresh from the store."""
     if run.state == "queued":
         start_worker()
-    curves, known = curves_of(run), references(run)
-    seen = advice.evidence(run, curves, known.lines) if known.ready else None
+    curves, known = context.curves_of(run), references(run)
+    seen = Evidence.of(run, curves, known.lines) if known.ready else None
     _head(run, seen)
     found_run.run_notice(run)
     _next_steps(run)
@@ -148,7 +148,7 @@ def _body(states: tuple[tuple[str, str], ...], ready: bool, problem: str) -> Non
     run, *others = [context.store().run(identity) for identity, _ in states]
     if [one.state for one in (run, *others)] != [state for _, state in states]:
         st.rerun(scope="app")
-    curves = curves_of(run)
+    curves = context.curves_of(run)
     known = references(run)
     if known.problem != problem or (run.ended_for_good and known.ready and not ready):
         st.rerun(scope="app")
@@ -216,14 +216,6 @@ def _more_repetitions(run: Run) -> None:
 @guard()
 def _repeat_more(run: Run, repetitions: int) -> None:
     found_run.start_fit(replace(run.config, repetitions=repetitions))
-
-
-def curves_of(run: Run) -> Curves:
-    """The records of each repetition."""
-    curves: Curves = [[] for _ in range(run.repetitions)]
-    for repetition, record in context.store().records(run.id):
-        curves[repetition].append(record)
-    return curves
 
 
 def _remedy(run: Run) -> str:
@@ -299,7 +291,7 @@ def _charts(
         st.caption("Nothing is held out under this protocol, so there is no NMAE, RMSE or MAE.")
     else:
         labels = overlay.labels(run, others, short=True)
-        beside = {labels[other.id]: playing.cut(curves_of(other), at) for other in others}
+        beside = {labels[other.id]: playing.cut(context.curves_of(other), at) for other in others}
         longest = max(length, *(other.iterations for other in others)) if others else length
         chart(
             figures.nmae_figure(
@@ -393,7 +385,7 @@ def _after(run: Run) -> None:
         st.markdown("The command that repeats this run:")
         st.code(store.command(run.id), language="shell", wrap_lines=True)
         exports(run)
-        seconds = sum(r.seconds for curve in curves_of(run) for r in curve)
+        seconds = sum(r.seconds for curve in context.curves_of(run) for r in curve)
         st.caption(
             f"Computed in {duration(seconds)} of iterations; {bytes_text(run.disk_bytes)} on disk; "
             f"version {run.version}. {escape(run.message)}"

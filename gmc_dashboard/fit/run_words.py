@@ -11,6 +11,7 @@ from gmc_core.data.ratings import RatingScale
 from gmc_core.data.readers.report import DERIVED
 from gmc_core.fitting.compiling import compile_seconds, must_compile
 from gmc_core.fitting.fit import IterationRecord
+from gmc_core.protocol.baselines import BIAS
 from gmc_core.protocol.metrics import few_held_out, few_held_out_words
 from gmc_core.runs.store import Run
 from gmc_core.runs.store.waiting import Waiting, remaining
@@ -95,7 +96,7 @@ def result_sentence(run: Run, lines: Mapping[str, float]) -> str:
         text += f" on {summary['n']:,} held-out ratings"
     parts = [
         f"{compared(nmae, lines[name])} than the {name}’s {lines[name]:.4f}"
-        for name in ("item mean", "user and item bias")
+        for name in ("item mean", BIAS)
         if name in lines
     ]
     text += f": {' and '.join(parts)}." if parts else "."

@@ -23,6 +23,7 @@ from gmc_core.cli.older_comparisons import take_in_older
 from gmc_core.data.ratings import Ratings
 from gmc_core.data.readers import Loaded
 from gmc_core.fitting.experiment import PROTOCOLS, ExperimentConfig, Prepared, make_split
+from gmc_core.fitting.records import IterationRecord
 from gmc_core.model.gaussian_model import GaussianModel
 from gmc_core.protocol.filters import Filter, FilterReport, apply_filter
 from gmc_core.protocol.splits import Split
@@ -257,6 +258,14 @@ def _store(folder: str) -> Store:
     opened = Store(folder)
     take_in_older(opened)
     return opened
+
+
+def curves_of(run: Run) -> list[list[IterationRecord]]:
+    """The records of each repetition."""
+    curves: list[list[IterationRecord]] = [[] for _ in range(run.repetitions)]
+    for repetition, record in store().records(run.id):
+        curves[repetition].append(record)
+    return curves
 
 
 def current_run() -> str | None:

@@ -50,10 +50,7 @@ class Step:
 
 def what_went_wrong(run: Run) -> str:
     """The first finding against the run, from its records; "" if there is none."""
-    curves: list[list[object]] = [[] for _ in range(run.repetitions)]
-    for repetition, record in context.store().records(run.id):
-        curves[repetition].append(record)
-    seen = Evidence.of(run, curves, {})  # type: ignore[arg-type]
+    seen = Evidence.of(run, context.curves_of(run), {})
     against = [finding for finding in findings(seen) if finding.good is False] if seen else []
     return against[0].sentence if against else ""
 

@@ -19,6 +19,7 @@ from stored_runs import (
     use_folders,
 )  # fmt: skip
 
+from gmc_core.base.errors import ResourceError
 from gmc_core.data.ratings import RatingScale
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol import metrics
@@ -352,6 +353,17 @@ def test_the_sweep_is_queued_on_the_same_splits_and_shown(store):
     assert sweep.seeds == (3, 4)
     assert sweep.sweep["epsilons"] == [0.1, 0.3, 1.0, 3.0, 10.0]
     assert at.query_params["sweep"] == sweep.id
+
+
+def test_a_sweep_that_cannot_be_queued_says_why(store, monkeypatch):
+    def full(*arguments, **more):
+        raise ResourceError("The disk is full.")
+
+    at = ready(opened("fit", run=lossy(store).id))
+    monkeypatch.setattr(found_run, "submit_or_find_sweep", full)
+    at.button(key="try_sweep").click().run()
+    assert not at.exception
+    assert "The disk is full." in at.error[0].value
 
 
 def test_a_link_draws_runs_beside_each_other(store):

@@ -96,12 +96,8 @@ class Results:
         if not common:
             raise NotMeasured("The held-out predictions are missing; compute the run again.")
         for first, *others in common:
-            for other in others:
-                same = np.array_equal(first.actual, other.actual) and np.array_equal(
-                    first.item_ids, other.item_ids
-                )
-                if not same:
-                    raise NotMeasured("The runs have other held-out ratings; compute them again.")
+            if not all(first.same_ratings(other) for other in others):
+                raise NotMeasured("The runs have other held-out ratings; compute them again.")
         return common
 
     def errors(self, held_out: HeldOut) -> npt.NDArray[np.float64]:

@@ -132,6 +132,12 @@ class HeldOut:
     user_ids: npt.NDArray[Any]
     item_ids: npt.NDArray[Any]
 
+    def same_ratings(self, other: HeldOut) -> bool:
+        """Whether both hold predictions of the same ratings in the same order."""
+        return np.array_equal(self.actual, other.actual) and np.array_equal(
+            self.item_ids, other.item_ids
+        )
+
     @classmethod
     def of(cls, split: Split, predictions: npt.NDArray[np.float64]) -> HeldOut:
         """The test ratings of ``split`` with their predictions."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 
@@ -17,7 +17,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from gmc_core.base.errors import ConfigError, DataError, UnknownIdError
-from gmc_core.data.user_info import attribute_column
+from gmc_core.data.rating_times import Times, checked_times, taken, times_sha256
+from gmc_core.data.user_info import attribute_column, side_sha256
 
 FloatArray = npt.NDArray[np.floating]
 
@@ -240,6 +241,9 @@ class Ratings:
     user_info : attribute name → (M,) array of that attribute (age, gender, …), as
         :func:`gmc_core.data.user_info.attribute_column` makes it.
     name, licence, citation : of the data set, for display and saved models.
+    times : (nnz,) int64 when each rating was given, in seconds since 1970 (UTC), with
+        :data:`gmc_core.data.rating_times.UNKNOWN_TIME` where that is not known; None if no
+        time is known. They are no part of :attr:`sha256`.
 
     Users and items without ratings are allowed (a filter or a split can leave
     some); missing and 0 are different things.
@@ -256,6 +260,7 @@ class Ratings:
     name: str = "ratings"
     licence: str = "unknown"
     citation: str = ""
+    times: Times | None = None
 
     def __post_init__(self) -> None:
         m, n = len(self.users), len(self.items)
@@ -275,6 +280,7 @@ class Ratings:
         if len(info) != len(self.user_info):
             raise DataError("Two attributes of the users have the same name; rename one.")
         object.__setattr__(self, "user_info", MappingProxyType(info))
+        object.__setattr__(self, "times", checked_times(self.times, len(self.values)))
 
     @classmethod
     def from_triplets(
@@ -291,8 +297,9 @@ class Ratings:
         name: str = "ratings",
         licence: str = "unknown",
         citation: str = "",
+        times: npt.ArrayLike | None = None,
     ) -> Ratings:
-        """Build from three arrays of equal length, one entry a rating.
+        """Build from three arrays of equal length, one entry a rating; ``times`` alike.
 
         ``users`` and ``items`` default to the distinct ids present. Two ratings
         of one item by one user are an error here: the readers apply the
@@ -324,6 +331,7 @@ class Ratings:
             name=name,
             licence=licence,
             citation=citation,
+            times=None if times is None else np.asarray(times)[order],
         )
 
     def __len__(self) -> int:
@@ -393,29 +401,27 @@ class Ratings:
     def side_sha256(self) -> str:
         """Hash of what models can read besides the ratings: users' attributes and genres;
         "" where there is nothing."""
-        known = {
-            name: (column.astype(np.float64) if column.dtype.kind == "i" else column).tolist()
-            for name, column in sorted(self.user_info.items())
-        }
-        if not known and not any(self.item_info.genres):
-            return ""
-        return hashlib.sha256(repr((known, self.item_info.genres)).encode()).hexdigest()
+        return side_sha256(self.user_info, self.item_info.genres)
+
+    @property
+    def has_times(self) -> bool:
+        """Whether the time of any rating is known."""
+        return self.times is not None
+
+    @cached_property
+    def times_sha256(self) -> str:
+        """Hash of the times, for the key of a fit that uses them; "" where there are none."""
+        return times_sha256(self.times)
 
     def keep_ratings(self, keep: npt.NDArray[np.bool_]) -> Ratings:
         """The same users and items with only the ratings where ``keep`` is true."""
         counts = np.bincount(self.rows[keep], minlength=self.n_users)
-        return Ratings(
-            users=self.users,
-            items=self.items,
+        return replace(
+            self,
             indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
             indices=self.indices[keep],
             values=self.values[keep],
-            scale=self.scale,
-            item_info=self.item_info,
-            user_info=self.user_info,
-            name=self.name,
-            licence=self.licence,
-            citation=self.citation,
+            times=taken(self.times, keep),
         )
 
     def select(
@@ -427,20 +433,16 @@ class Ratings:
         user_positions, item_positions = np.flatnonzero(keep_users), np.flatnonzero(keep_items)
         matrix = self.keep_ratings(keep_users[self.rows] & keep_items[self.indices])
         new_item = np.cumsum(keep_items) - 1
-        return Ratings(
+        return replace(
+            matrix,
             users=self.users.subset(user_positions),
             items=self.items.subset(item_positions),
             indptr=np.concatenate([[0], np.cumsum(matrix.user_counts[user_positions])]).astype(
                 np.int64
             ),
             indices=new_item[matrix.indices].astype(np.int32),
-            values=matrix.values,
-            scale=self.scale,
             item_info=self.item_info.subset(item_positions),
             user_info={key: column[user_positions] for key, column in self.user_info.items()},
-            name=self.name,
-            licence=self.licence,
-            citation=self.citation,
         )
 
 

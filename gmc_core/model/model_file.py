@@ -128,6 +128,8 @@ def _describe(model: GaussianModel, ratings: Ratings | None) -> tuple[dict[str, 
         header["groups"] = model.groups.describe()
     if ratings is not None:
         arrays |= {"indptr": ratings.indptr, "indices": ratings.indices, "values": ratings.values}
+        if ratings.times is not None:
+            arrays["times"] = ratings.times
         header["ratings"] = {
             "users": _ids(ratings.users, "user_ids", arrays),
             "user_info": _columns(ratings, arrays),
@@ -327,6 +329,8 @@ def _ratings(
     rising[starts[(starts > 0) & (starts < len(indices))] - 1] = True
     _require(bool(np.all(rising)), "the order of the ratings")
     _require(bool(np.all((values >= scale.low) & (values <= scale.high))), "the rating scale")
+    times = arrays.get("times")  # none too in a file from before times were kept
+    _require(times is None or times.dtype == np.int64, "the type of the times")
     columns = {}
     for entry in stored["user_info"]:
         if "array" in entry:
@@ -348,6 +352,7 @@ def _ratings(
         name=data["name"],
         licence=data["licence"],
         citation=data["citation"],
+        times=times,
     )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gmc_core.base.errors import ConfigError, DataError
+from gmc_core.data.rating_times import Times, checked_times, taken
 from gmc_core.data.ratings import Ratings
 from gmc_core.protocol.draws import Words, bounded, choose, word_stream
 from gmc_core.protocol.pairs import merge_pair
@@ -37,6 +38,8 @@ class Split:
     test_values : (n_test,) float64, the held-out ratings.
     seed : of the random choices; ``None`` if there were none.
     notes : what a reader of the results must know, a sentence each.
+    test_times : (n_test,) int64 when the held-out ratings were given, as ``Ratings.times`` has
+        them; None if no such time is known.
     """
 
     protocol: str
@@ -47,8 +50,10 @@ class Split:
     test_values: npt.NDArray[np.float64]
     seed: int | None = None
     notes: tuple[str, ...] = ()
+    test_times: Times | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "test_times", checked_times(self.test_times, self.n_test))
         for array in (self.test_users, self.test_items, self.test_values):
             array.setflags(write=False)
 
@@ -163,6 +168,7 @@ def weak_split(ratings: Ratings, seed: int, n_users: int | None = None) -> Split
         test_users=np.arange(len(users), dtype=np.int64),
         test_items=ratings.indices[held].astype(np.int64),
         test_values=ratings.values[held],
+        test_times=taken(ratings.times, held),
         seed=int(seed),
         notes=notes,
     )
@@ -218,6 +224,7 @@ def strong_split(
         test_users=np.arange(len(novel), dtype=np.int64),
         test_items=ratings.indices[held].astype(np.int64),
         test_values=ratings.values[held],
+        test_times=taken(ratings.times, held),
         seed=int(seed),
         notes=notes,
     )
@@ -248,6 +255,7 @@ def inner_split(train: Ratings, held: npt.NDArray[np.int64], seed: int) -> Split
         test_users=train.rows[held].astype(np.int64),
         test_items=train.indices[held].astype(np.int64),
         test_values=train.values[held],
+        test_times=taken(train.times, held),
         seed=seed,
     )
 
@@ -274,6 +282,7 @@ def pair_split(train: Ratings, test: Ratings) -> Split:
         test_users=test.rows.astype(np.int64),
         test_items=test.indices.astype(np.int64),
         test_values=test.values.copy(),
+        test_times=test.times,
     )
     notes = tuple(
         f"{count:,} of {split.n_test:,} test ratings are of {kind}s without training ratings; "

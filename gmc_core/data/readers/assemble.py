@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gmc_core.base.errors import ConfigError, DataError
+from gmc_core.data.rating_times import taken
 from gmc_core.data.ratings import Ratings, RatingScale, Vocabulary
 from gmc_core.data.readers.file_kinds import plain_name
 from gmc_core.data.readers.report import POLICIES, DuplicatePolicy, Loaded, LoadReport
@@ -37,6 +38,7 @@ class Parts:
     scale, scale_found : the scale and how it was found.
     line_of : row → 1-based line, for errors.
     times : reads the (rows,) times.
+    folds : (rows,) published test set of each row from 1 on, 0 for none; None without any.
     known_items : id text → title, year, genres.
     known_users, user_names : id text → attributes, and the attributes' names.
     dropped : (reason, count) of rows that the format left out.
@@ -53,6 +55,7 @@ class Parts:
     scale_found: str
     line_of: Callable[[int], int]
     times: ReadTimes = no_times
+    folds: npt.NDArray[np.int8] | None = None
     known_items: Mapping[str, Item] = field(default_factory=dict)
     known_users: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
     user_names: tuple[str, ...] = ()
@@ -89,7 +92,7 @@ def assemble(parts: Parts, duplicates: str, name: str) -> Loaded:
     if not len(parts.values):
         raise DataError("No rating is left; give a file with ratings.", path=parts.source)
     users, items = Vocabulary(parts.users.ids, "user"), Vocabulary(parts.items.ids, "item")
-    rows, columns, values, column, repeated = _sorted_once(parts, policy)
+    rows, columns, values, column, kept, repeated = _sorted_once(parts, policy)
     times, on_times = seconds(column)
     counts = np.bincount(rows, minlength=len(users))
     ratings = Ratings(
@@ -105,6 +108,7 @@ def assemble(parts: Parts, duplicates: str, name: str) -> Loaded:
         else {},
         name=name,
         times=times,
+        folds=taken(parts.folds, kept),
     )
     report = LoadReport(
         source=parts.source,
@@ -129,16 +133,21 @@ def assemble(parts: Parts, duplicates: str, name: str) -> Loaded:
 
 def _sorted_once(
     parts: Parts, policy: DuplicatePolicy
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64], TimeColumn, int]:
-    """User positions, item positions, values and times sorted by user and item, one per pair.
+) -> tuple[
+    npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64], TimeColumn,
+    npt.NDArray[np.int64], int,
+]:  # fmt: skip
+    """User positions, item positions, values, times and rows, sorted by user and item, and how
+    many ratings were repeated.
 
-    Of repeated ratings, the time is that of the one that is kept, of a mean the last one.
+    Of repeated ratings the row is that of the one that is kept; of a mean the last one in the
+    file, and its time is the latest one.
     """
     width = len(parts.items.ids)
     cell = parts.users.codes.astype(np.int64) * width + parts.items.codes
     values = parts.values
     if np.all(cell[1:] > cell[:-1]):
-        return cell // width, cell % width, values, parts.times(False), 0
+        return cell // width, cell % width, values, parts.times(False), np.arange(len(cell)), 0
     order = np.argsort(cell, kind="stable")
     ordered = cell[order]
     first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
@@ -155,20 +164,17 @@ def _sorted_once(
     times = parts.times(repeated > 0 and policy != "mean")
     if repeated and times.order is not None and policy != "mean":
         order = np.lexsort((times.order, cell))  # stable: equal times keep their positions
-    values, times = values[order], times.rows(order)
-    if not repeated:
-        return ordered // width, ordered % width, values, times, 0
     last = np.concatenate([first[1:], [True]])
-    kept = first if policy == "first" else last
-    if policy == "mean":
+    kept = order[first if policy == "first" else last]
+    if repeated and policy == "mean":
         starts = np.flatnonzero(first)
         lengths = np.diff(np.append(starts, len(values)))
-        values = np.add.reduceat(values, starts) / lengths
-        times = _latest(times, starts)
+        values = np.add.reduceat(values[order], starts) / lengths
+        times = _latest(times.rows(order), starts)
     else:
         values, times = values[kept], times.rows(kept)
     cell = ordered[first]
-    return cell // width, cell % width, values, times, repeated
+    return cell // width, cell % width, values, times, kept, repeated
 
 
 def _latest(times: TimeColumn, starts: npt.NDArray[np.int64]) -> TimeColumn:

@@ -250,7 +250,7 @@ class Ratings:
             name=name,
             licence=licence,
             citation=citation,
-            times=None if times is None else np.asarray(times)[order],
+            times=taken(checked_times(times, len(order)), order),
         )
 
     def __len__(self) -> int:

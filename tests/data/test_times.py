@@ -7,6 +7,7 @@ ids, so whatever was done to a table, each time can be told from the ids beside 
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -232,7 +233,9 @@ def test_times_follow_their_ratings(pairs, seed, text_ids):
     filtered, _ = apply_filter(ratings, Filter(2, 1, max_items=6))
     assert_thosetimes(filtered)
     everything = [weak_split(ratings, seed), strong_split(ratings, seed), no_split(ratings)]
-    everything += [hold_out(ratings, seed, sets=2)[0], latest_split(ratings, seed, share=0.3)]
+    everything.append(hold_out(ratings, seed, sets=2)[0])
+    with suppress(DataError):  # too few ratings of each
+        everything.append(latest_split(ratings, seed))
     everything += [random_split(ratings, seed, 0.2), random_split(ratings, seed, folds=3)]
     for split in everything:
         assert_thosesplit(split)

@@ -37,8 +37,9 @@ def latest_split(
     """
     if ratings.times is None:
         raise DataError(
-            "The protocol latest needs the times of the ratings, and none is known. Use data with "
-            "a column of times (--columns timestamp=COLUMN names it), or the protocol random."
+            "The protocol latest needs the times of the ratings, and none is known. Name the "
+            "column of times (--columns timestamp=COLUMN), use data that have one, or the protocol "
+            "random."
         )
     known = known_mask(ratings.times)
     counts = _counts(ratings, known, last, share)

@@ -60,6 +60,8 @@ def _start_of(scale: RatingScale, items: int | None) -> float:
     return PAPER_INITIAL if scale.is_stars else scale.midpoint
 
 
+WITH_SESSIONS: tuple[ModelKind, ...] = ("paper", "exact", "ordinal")
+
 # What as_dict has always written.
 _ALWAYS = (
     "epsilon", "iterations", "noise", "initial", "signals", "block", "dtype", "objective", "model",
@@ -340,6 +342,37 @@ class FitSettings:
         ),
     )
 
+    session_noise: float = fit_setting(
+        0.0,
+        kind=Number(0, metavar="VARIANCE"),
+        noun="The session noise variance",
+        flag="--session-noise",
+        models=WITH_SESSIONS,
+        about="variance τ² of an error that a user's ratings share the more the closer in time "
+        "they were given; reads the times of the ratings, those held out included; 0 is none",
+        named="session noise {:.4g}",
+        control=Control(
+            card="e_step",
+            label="Session noise τ²",
+            low=0,
+            high=10,
+            step=0.05,
+            help="People rate a page of titles in one mood: ratings of one user within a minute "
+            "share an error of this variance. It reads when ratings were given, so its figures "
+            "are not to be compared with those of models that see ratings alone.",
+        ),
+    )
+    session_window: float = fit_setting(
+        60.0,
+        kind=Number(0, above=True, metavar="SECONDS"),
+        noun="The session window",
+        flag="--session-window",
+        models=WITH_SESSIONS,
+        about="seconds w after which what two ratings share of the session noise has fallen to "
+        "exp(-1)",
+        named="window {:.4g} s",
+    )
+
     def __post_init__(self) -> None:
         check(self)
         self._check_together()
@@ -366,6 +399,15 @@ class FitSettings:
         one_variance = not (isinstance(self.noise, str) or self.noise == 0)
         if self.learn_noise and not one_variance:
             raise ConfigError("Learning the noise begins with one variance above 0; give that.")
+        if self.session_noise and self.signals != "rows":
+            raise ConfigError(
+                "Session noise is about the ratings of one user; take rows as signals."
+            )
+        if self.session_noise and self.objective:
+            raise ConfigError(
+                "The MAP objective is computed for noise that ratings do not share; leave it out, "
+                "or the session noise."
+            )
         if self.model == "ordinal" and not one_variance:
             raise ConfigError(
                 "Ordered ratings need one noise variance above 0, the spread of a latent value."

@@ -55,9 +55,9 @@ def checked_times(times: npt.ArrayLike | None, count: int) -> Times | None:
     return array
 
 
-def taken(times: Times | None, where: npt.NDArray[np.generic]) -> Times | None:
-    """The times at some positions (or where a mask is true); None where there are none."""
-    return None if times is None else times[where]
+def taken(column: np.ndarray | None, where: npt.NDArray[np.generic]) -> np.ndarray | None:
+    """The entries at some positions (or where a mask is true); None where there is no column."""
+    return None if column is None else column[where]
 
 
 def times_sha256(*tables: Times | None) -> str:

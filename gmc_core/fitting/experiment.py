@@ -29,7 +29,9 @@ from gmc_core.fitting.provenance import check_files, check_ratings, file_hashes,
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.protocol.baselines import baselines, pooled_baselines
 from gmc_core.protocol.filters import FilterReport, apply_filter
+from gmc_core.protocol.latest_splits import latest_split
 from gmc_core.protocol.metrics import Scores, score_pooled
+from gmc_core.protocol.random_splits import random_split
 from gmc_core.protocol.splits import Split, no_split, pair_split, strong_split, weak_split
 
 
@@ -40,6 +42,7 @@ class Prepared:
     ratings : after the filter. pair : the explicit split of the "pair" protocol.
     files : role → SHA-256 of each file of data that was read.
     reading : options that read the data in the same way whatever would be found in them.
+    drawn_by : hash of what decides the split besides ratings and seed: times, published folds.
     """
 
     ratings: Ratings
@@ -48,12 +51,15 @@ class Prepared:
     pair: Split | None = None
     files: dict[str, str] = field(default_factory=dict)
     reading: dict[str, Any] = field(default_factory=dict)
+    drawn_by: str = ""
 
     @property
     def data_sha256(self) -> str:
         """Hash of the ratings that the experiment sees."""
-        if self.pair is None:
+        if self.pair is None and not self.drawn_by:
             return self.ratings.sha256
+        if self.pair is None:
+            return hashlib.sha256(f"{self.ratings.sha256}\n{self.drawn_by}".encode()).hexdigest()
         digest = hashlib.sha256(self.ratings.sha256.encode())
         for array in (self.pair.test_users, self.pair.test_items, self.pair.test_values):
             digest.update(array.tobytes())
@@ -91,9 +97,25 @@ def prepare(
         filtered, filter_report = apply_filter(ratings, config.filter)
         if config.protocol != "none":
             _ = filtered.scale.nmae_divisor  # refuses constant ratings before they are fitted
-        prepared = Prepared(filtered, report, filter_report, files=of_data(files), reading=reading)
+        prepared = Prepared(
+            filtered,
+            report,
+            filter_report,
+            files=of_data(files),
+            reading=reading,
+            drawn_by=_drawn_by(config, filtered),
+        )
     check_ratings(config, prepared.data_sha256)
     return prepared
+
+
+def _drawn_by(config: ExperimentConfig, ratings: Ratings) -> str:
+    """Hash of what of the data decides the split besides the ratings; "" where nothing does."""
+    if config.drawn_by == "times":
+        return ratings.times_sha256
+    if config.drawn_by == "folds" and ratings.folds is not None:
+        return hashlib.sha256(ratings.folds.tobytes()).hexdigest()
+    return ""
 
 
 def _prepare_pair(config: ExperimentConfig, files: dict[str, str]) -> Prepared:
@@ -131,7 +153,26 @@ def make_split(config: ExperimentConfig, prepared: Prepared, seed: int) -> Split
         return weak_split(ratings, seed, config.weak_users)
     if config.protocol == "strong":
         return strong_split(ratings, seed, config.weak_users, config.strong_users)
-    return no_split(ratings)
+    if config.protocol == "random":
+        split = random_split(ratings, seed, config.held_out, config.folds)
+    elif config.protocol == "latest":
+        split = latest_split(ratings, seed, config.last, config.held_out)
+    else:
+        return no_split(ratings)
+    return replace(split, notes=(*split.notes, _on_filter(prepared)))
+
+
+def _on_filter(prepared: Prepared) -> str:
+    """Whether ratings were filtered, which decides with which figures others can be compared."""
+    report = prepared.filter_report
+    gone = 0 if report is None else report.before.ratings - report.after.ratings
+    if report is None or report.before == report.after:
+        return "No user, item or rating was filtered out."
+    return (
+        f"The filter took {gone:,} of {report.before.ratings:,} ratings, "
+        f"{report.before.users - report.after.users:,} users and "
+        f"{report.before.items - report.after.items:,} items before."
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,7 @@
-"""Train/test splits: weak and strong generalization (section 3.1), and two more.
+"""Train/test splits: weak and strong generalization (section 3.1), no split, and a given pair.
+
+Random hold-out and hold-out by time, which all users and items take part in, are in
+:mod:`gmc_core.protocol.random_splits` and :mod:`gmc_core.protocol.latest_splits`.
 
 Every random choice comes from :mod:`gmc_core.protocol.draws`, so a seed means the same
 split on every machine and with every NumPy version.
@@ -29,7 +32,7 @@ class Split:
 
     Attributes
     ----------
-    protocol : "weak", "strong", "none" or "pair".
+    protocol : "weak", "strong", "random", "latest", "none" or "pair".
     train : what the model is fitted to.
     query : strong only: the query set, what is known of the novel users, on the item
         vocabulary of ``train``; ``None`` otherwise.
@@ -242,22 +245,37 @@ def no_split(ratings: Ratings) -> Split:
     )
 
 
+def held_out_split(
+    protocol: str,
+    ratings: Ratings,
+    held: npt.NDArray[np.int64],
+    seed: int,
+    notes: tuple[str, ...] = (),
+) -> Split:
+    """Predict some ratings from all others; the vocabularies stay whole.
+
+    held : positions, among all ratings, of those to predict. seed : of the choice of them.
+    """
+    return Split(
+        protocol=protocol,
+        train=ratings.keep_ratings(~_mask(len(ratings), held)),
+        query=None,
+        test_users=ratings.rows[held].astype(np.int64),
+        test_items=ratings.indices[held].astype(np.int64),
+        test_values=ratings.values[held],
+        test_times=taken(ratings.times, held),
+        seed=int(seed),
+        notes=notes,
+    )
+
+
 def inner_split(train: Ratings, held: npt.NDArray[np.int64], seed: int) -> Split:
     """A weak split inside a training set, to choose settings on.
 
     held : positions, among all ratings, of those to predict from the others. seed : of
         the choice of them.
     """
-    return Split(
-        protocol="weak",
-        train=train.keep_ratings(~_mask(len(train), held)),
-        query=None,
-        test_users=train.rows[held].astype(np.int64),
-        test_items=train.indices[held].astype(np.int64),
-        test_values=train.values[held],
-        test_times=taken(train.times, held),
-        seed=seed,
-    )
+    return held_out_split("weak", train, held, seed)
 
 
 def pair_split(train: Ratings, test: Ratings) -> Split:

@@ -9,11 +9,12 @@ import numpy as np
 from gmc_core.base.errors import DataError
 from gmc_core.data.ratings import RatingScale
 from gmc_core.data.readers.assemble import Parts
-from gmc_core.data.readers.common import needed, times_reader
+from gmc_core.data.readers.common import needed
 from gmc_core.data.readers.scales import first_off_scale, off_scale_error
 from gmc_core.data.readers.source import Member, Source
 from gmc_core.data.readers.table import Column, Text, line_of_row, read_table
 from gmc_core.data.readers.text import Item, decode, number_or_nan, numbered_lines, to_utf8
+from gmc_core.data.readers.time_column import TimeColumn, times_reader
 
 NAME = "eachmovie"
 SCALE = RatingScale(1, 6, 1)
@@ -69,9 +70,8 @@ def read(source: Source) -> Parts:
     kept = np.flatnonzero(rating)
     times = times_reader(text, 4)
 
-    def kept_times() -> np.ndarray | None:
-        every = times()
-        return None if every is None else every[kept]
+    def kept_times(deciding: bool) -> TimeColumn:
+        return times(deciding).rows(kept)
 
     known_items, known_users, notes = _describe(source)
     return Parts(

@@ -7,11 +7,13 @@ import re
 
 from gmc_core.base.errors import DataError
 from gmc_core.data.readers.assemble import Parts
-from gmc_core.data.readers.common import check_scale, needed, times_reader, triplet_columns
+from gmc_core.data.readers.common import check_scale, needed, triplet_columns
+from gmc_core.data.readers.published_folds import published_folds
 from gmc_core.data.readers.scales import STARS
 from gmc_core.data.readers.source import Member, Source
 from gmc_core.data.readers.table import Text, line_of_row, read_table
 from gmc_core.data.readers.text import Item, decode, number_or_nan, numbered_lines, to_utf8, year_of
+from gmc_core.data.readers.time_column import times_reader
 
 NAME = "movielens-100k"
 USER_NAMES = ("age", "gender", "occupation", "zip_code")
@@ -60,6 +62,9 @@ def read(source: Source) -> Parts:
     if items is not None:
         known_items, used = _read_items(items, _read_genres(source.find("u.genre")))
         notes.append(f"titles from {items.label}, encoding {used}")
+    folds, on_folds = published_folds(source, table)
+    if on_folds:
+        notes.append(on_folds)
     return Parts(
         source=member.label,
         format=NAME,
@@ -71,6 +76,7 @@ def read(source: Source) -> Parts:
         scale_found="known: MovieLens 100K",
         line_of=lambda row: line_of_row(text, row),
         times=times_reader(text, 3),
+        folds=folds,
         known_items=known_items,
         known_users={} if users is None else _read_users(users),
         user_names=USER_NAMES,

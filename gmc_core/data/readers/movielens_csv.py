@@ -7,11 +7,12 @@ import io
 
 from gmc_core.base.errors import DataError
 from gmc_core.data.readers.assemble import Parts
-from gmc_core.data.readers.common import check_scale, needed, times_reader, triplet_columns
+from gmc_core.data.readers.common import check_scale, needed, triplet_columns
 from gmc_core.data.readers.scales import HALF_STARS
 from gmc_core.data.readers.source import Member, Source
 from gmc_core.data.readers.table import Text, line_of_row, read_table
 from gmc_core.data.readers.text import BOM, Item, decode, split_genres, to_utf8, year_of
+from gmc_core.data.readers.time_column import times_reader
 
 NAME = "movielens-csv"
 HEADER = ["userId", "movieId", "rating", "timestamp"]

@@ -6,7 +6,7 @@ import numpy as np
 
 from gmc_core.base.errors import DataError
 from gmc_core.data.readers.assemble import Parts
-from gmc_core.data.readers.common import check_scale, needed, times_reader, triplet_columns
+from gmc_core.data.readers.common import check_scale, needed, triplet_columns
 from gmc_core.data.readers.scales import HALF_STARS, STARS
 from gmc_core.data.readers.source import Member, Source
 from gmc_core.data.readers.table import Text, line_of_row, read_table
@@ -19,6 +19,7 @@ from gmc_core.data.readers.text import (
     to_utf8,
     year_of,
 )
+from gmc_core.data.readers.time_column import times_reader
 
 NAME = "movielens-dat"
 USER_NAMES = ("gender", "age", "occupation", "zip_code")

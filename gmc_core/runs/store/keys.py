@@ -12,7 +12,7 @@ from gmc_core.base.errors import GmcError
 from gmc_core.comparison.plan import ComparisonPlan
 from gmc_core.data.hashes import is_hash
 from gmc_core.data.ratings import RatingScale
-from gmc_core.fitting.experiment import MODEL_VERSIONS, ExperimentConfig
+from gmc_core.fitting.config import MODEL_VERSIONS, OF_HELD_OUT, ExperimentConfig
 from gmc_core.protocol.splits import default_counts
 
 
@@ -41,10 +41,12 @@ def _comparison_key(
     except GmcError:
         return None  # another package's Python is gone, say
     counts = {"weak_users": config.weak_users, "strong_users": config.strong_users}
+    counts |= {name: value for name in OF_HELD_OUT if (value := getattr(config, name)) is not None}
+    usual = usual_counts(config, data)
     content = {
         "comparison": identity,
         "protocol": config.protocol,
-        **counts | usual_counts(config, data),
+        **{n: v for n, v in (counts | usual).items() if n not in OF_HELD_OUT or v is not None},
         "data_sha256": data["sha256"],
         "side_sha256": data["side_sha256"],
     }
@@ -57,11 +59,14 @@ def _complete(config: ExperimentConfig, data: dict[str, Any]) -> ExperimentConfi
 
 
 def usual_counts(config: ExperimentConfig, data: dict[str, Any]) -> dict[str, Any]:
-    """None for numbers of users that are written out and equal to what None stands for."""
-    if not isinstance(data.get("users_to_draw"), int):
-        return {}
-    weak, strong = default_counts(data["users_to_draw"])
-    usual = {"weak_users": weak, "strong_users": strong}
+    """None for what is written out and equal to what None stands for: numbers of users and,
+    where all take part, how much is held out."""
+    usual: dict[str, Any] = {}
+    if isinstance(data.get("users_to_draw"), int):
+        weak, strong = default_counts(data["users_to_draw"])
+        usual = {"weak_users": weak, "strong_users": strong}
+    unset: dict[str, Any] = dict.fromkeys(OF_HELD_OUT)
+    usual |= replace(config, **unset).usual_held_out
     return {name: None for name, count in usual.items() if getattr(config, name) == count}
 
 

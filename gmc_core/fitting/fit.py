@@ -41,7 +41,7 @@ from gmc_core.gaussian.mixture import (
 )
 from gmc_core.gaussian.mixture_start import user_groups
 from gmc_core.gaussian.mstep import choose_form
-from gmc_core.gaussian.noise import Noise, SessionNoise
+from gmc_core.gaussian.noise import Noise, SessionNoise, session_noise_of
 from gmc_core.gaussian.noise_files import load_noise
 from gmc_core.gaussian.ordinal import LatentResponses, OrdinalScale
 from gmc_core.gaussian.parameters import Gaussian
@@ -263,15 +263,12 @@ class Fit:
         ConfigError
             If the settings ask for it and no time of a rating is known.
         """
-        variance = self.settings.session_noise
-        if not variance:
-            return None
-        if not self.split.train.has_times:
+        if self.settings.reads_times and not self.split.train.has_times:
             raise ConfigError(
                 "Session noise needs to know when ratings were given, and these have no times. "
                 "Use data with a column of times, or leave it out."
             )
-        return SessionNoise(variance, self.settings.session_window)
+        return session_noise_of(self.settings)
 
     @property
     def _components(self) -> int:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gmc_core.base.errors import ConfigError
+from gmc_core.gaussian.settings import FitSettings
 
 NONE, SCALAR, PER_COORDINATE, FULL = range(4)
 
@@ -40,9 +41,16 @@ class SessionNoise:
     def covariance(
         self, times: npt.NDArray[np.float64], others: npt.NDArray[np.float64]
     ) -> npt.NDArray[np.float64]:
-        """(n, m) between distinct observations made at ``times`` and at ``others`` (NaN: unknown)."""
+        """(n, m) between distinct observations at ``times`` and at ``others``, NaN where unknown."""
         apart = np.abs(times[:, None] - others[None, :])
         return np.nan_to_num(self.variance * np.exp(-apart / self.window), nan=0.0)
+
+
+def session_noise_of(settings: FitSettings) -> SessionNoise | None:
+    """What the settings of a fit say of it; None for none."""
+    if not settings.reads_times:
+        return None
+    return SessionNoise(settings.session_noise, settings.session_window)
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,7 +28,7 @@ from gmc_core.gaussian.attributes import UserGroups
 from gmc_core.gaussian.estep import predict_pairs
 from gmc_core.gaussian.folding import fold_in, fold_in_latent, observed_factor
 from gmc_core.gaussian.linalg.threads import ThreadPool
-from gmc_core.gaussian.noise import Noise
+from gmc_core.gaussian.noise import Noise, SessionNoise
 from gmc_core.gaussian.ordinal import OrdinalScale
 from gmc_core.gaussian.parameters import Gaussian
 from gmc_core.gaussian.settings import FitSettings
@@ -55,7 +55,7 @@ class Posterior:
     variance : (N,) of the item's noise-free value f; 0 at observed items if Σ_w = 0.
     noise_variance : (N,) of a new rating or latent response around f.
     times : (n,) when the ratings were given, in seconds, NaN where unknown; None where that
-        changes nothing.
+        changes nothing. session : the noise that reads them.
     """
 
     observed: Positions
@@ -66,6 +66,7 @@ class Posterior:
     variance: Floats
     noise_variance: Floats
     times: Floats | None
+    session: SessionNoise | None
     _gaussian: Gaussian = field(repr=False)
     _whitened: Floats = field(repr=False)
 
@@ -78,6 +79,17 @@ class Posterior:
         """(n,) share of each rated item in ``mean``; they sum to mean - prior mean."""
         row = self._gaussian.covariance.submatrix(np.array([item]), self.observed)[0]
         return row * self.weights
+
+    def session_shares(self, moment: float | None) -> Floats:
+        """(n,) what each rating says of the error of one given at ``moment``, in seconds: what
+        they share for having been given at about the same time, τ² exp(-|t - t_j| / w) a_j.
+
+        It comes on top of ``mean`` for a rating that was given then; 0 where times are not read
+        or ``moment`` is None.
+        """
+        if self.session is None or self.times is None or moment is None:
+            return np.zeros(len(self.observed))
+        return self.session.covariance(np.array([moment]), self.times)[0] * self.weights
 
     def covariance(self, items: Positions, others: Positions) -> Floats:
         """Posterior covariance between ``items`` and ``others``."""
@@ -300,6 +312,7 @@ class GaussianModel:
             ),
             noise_variance=self.noise.total_variances(np.arange(len(self.items))),
             times=moments,
+            session=self.noise.session,
             _gaussian=self.gaussian,
             _whitened=whitened,
         )
@@ -420,14 +433,18 @@ class GaussianModel:
             for k, item in enumerate(ranked)
         )
 
-    def explain(self, posterior: Posterior, item: int) -> Explanation:
+    def explain(self, posterior: Posterior, item: int, moment: float | None = None) -> Explanation:
         """The rated items' shares in the prediction of ``item``, largest first.
 
         Prior mean of the item + the sum of the shares = the centre of the belief, exactly:
         the prediction, or for ordered ratings the latent response (``Recommendation.latent``), from
         which the cuts make the predicted rating.
+
+        moment : when the rating that is explained was given, in seconds, where the model reads
+            times; then the sum is the centre of the belief about that rating.
         """
-        shares = posterior.contributions(item)
+        together = posterior.session_shares(moment)
+        shares = posterior.contributions(item) + together
         order = np.argsort(-np.abs(shares), kind="stable")
         parts = [
             Contribution(
@@ -436,6 +453,7 @@ class GaussianModel:
                 title=self.title(int(posterior.observed[k])),
                 rating=float(posterior.values[k]),
                 share=float(shares[k]),
+                session=float(together[k]),
             )
             for k in order
         ]

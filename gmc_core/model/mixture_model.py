@@ -97,6 +97,7 @@ class MixtureModel(GaussianModel):
             variance=shares @ (np.stack([part.variance for part in parts]) + (means - mean) ** 2),
             noise_variance=parts[0].noise_variance,
             times=None,
+            session=None,
             responsibilities=shares,
             parts=parts,
             _gaussian=self.gaussian,

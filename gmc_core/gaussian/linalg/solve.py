@@ -107,7 +107,9 @@ def _variance(systems, coordinate):  # type: ignore[no-untyped-def]
 def _shared(systems, entry, other):  # type: ignore[no-untyped-def]
     """Covariance τ² exp(-|t - t'| / w) of the errors of two observations of one signal."""
     apart = abs(systems.times[entry] - systems.times[other]) * systems.shared[1]
-    return systems.shared[0] * np.exp(-apart) if apart < SESSION_REACH else 0.0  # NaN shares nothing
+    return (
+        systems.shared[0] * np.exp(-apart) if apart < SESSION_REACH else 0.0
+    )  # NaN shares nothing
 
 
 @njit(nogil=True, cache=True)

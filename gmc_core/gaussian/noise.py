@@ -41,7 +41,7 @@ class SessionNoise:
     def covariance(
         self, times: npt.NDArray[np.float64], others: npt.NDArray[np.float64]
     ) -> npt.NDArray[np.float64]:
-        """(n, m) between distinct observations at ``times`` and at ``others``, NaN where unknown."""
+        """(n, m) between distinct observations made at these times; 0 where one is NaN, unknown."""
         apart = np.abs(times[:, None] - others[None, :])
         return np.nan_to_num(self.variance * np.exp(-apart / self.window), nan=0.0)
 

@@ -21,6 +21,8 @@ from gmc_core.data.downloads import Progress
 from gmc_core.data.rating_times import times_sha256
 from gmc_core.data.ratings import Ratings, RatingScale
 from gmc_core.data.readers import DelimitedOptions, Loaded, LoadReport, load
+from gmc_core.data.readers.beside import names_beside
+from gmc_core.data.readers.source import open_source
 from gmc_core.fitting.config import MODEL_VERSIONS as MODEL_VERSIONS
 from gmc_core.fitting.config import PROTOCOLS as PROTOCOLS
 from gmc_core.fitting.config import ExperimentConfig as ExperimentConfig
@@ -130,9 +132,19 @@ def _drawn_by(config: ExperimentConfig, ratings: Ratings) -> str:
 def _prepare_pair(config: ExperimentConfig, files: dict[str, str]) -> Prepared:
     """The two files of an explicit split; what both were found to be written like is kept."""
     assert config.train_file is not None and config.test_file is not None
-    names = (config.train_file, config.test_file)
-    train, test = (_as_is(name, config.reading) for name in names)
+    files_given = (config.train_file, config.test_file)
+    train, test = (_as_is(name, config.reading) for name in files_given)
     split = pair_split(train.ratings, test.ratings)
+    names = () if config.reading.get("beside") else names_beside(open_source(config.train_file))
+    if names:
+        split = replace(
+            split,
+            notes=(
+                *split.notes,
+                f"Titles and users' attributes of {' and '.join(names)}, beside the training file, "
+                "are not used; --beside takes them.",
+            ),
+        )
     scale = split.train.scale
     _ = scale.nmae_divisor  # as above
     other = test.report.reading
@@ -144,7 +156,8 @@ def _prepare_pair(config: ExperimentConfig, files: dict[str, str]) -> Prepared:
 
 def split_reading(reading: dict[str, Any]) -> dict[str, Any]:
     """``ExperimentConfig.reading`` as the keywords of :func:`gmc_core.data.readers.load`."""
-    keywords = {key: value for key, value in reading.items() if key in ("format", "duplicates")}
+    own = ("format", "duplicates", "beside")
+    keywords = {key: value for key, value in reading.items() if key in own}
     options = {key: value for key, value in reading.items() if key not in keywords}
     return {**keywords, "options": DelimitedOptions(**options)} if options else keywords
 

@@ -82,7 +82,9 @@ def _notes(
         f"{100 * share:g} % of each user's ratings, the last"
         if share is not None
         else (
-            "each user's last rating" if (last or USUAL_LAST) == 1 else f"each user's last {last:,}"
+            "each user's last rating"
+            if (last or USUAL_LAST) == 1
+            else f"each user's last {last:,} ratings"
         )
     )
     notes = [f"Held out by time: {what}."]

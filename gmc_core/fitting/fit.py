@@ -41,7 +41,7 @@ from gmc_core.gaussian.mixture import (
 )
 from gmc_core.gaussian.mixture_start import user_groups
 from gmc_core.gaussian.mstep import choose_form
-from gmc_core.gaussian.noise import Noise, SessionNoise, session_noise_of
+from gmc_core.gaussian.noise import Noise, SessionNoise
 from gmc_core.gaussian.noise_files import load_noise
 from gmc_core.gaussian.ordinal import LatentResponses, OrdinalScale
 from gmc_core.gaussian.parameters import Gaussian
@@ -268,7 +268,7 @@ class Fit:
                 "Session noise needs to know when ratings were given, and these have no times. "
                 "Use data with a column of times, or leave it out."
             )
-        return session_noise_of(self.settings)
+        return SessionNoise.of(self.settings.session_noise, self.settings.session_window)
 
     @property
     def _components(self) -> int:

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from gmc_core.base.errors import ConfigError
-from gmc_core.gaussian.settings import FitSettings
 
 NONE, SCALAR, PER_COORDINATE, FULL = range(4)
 
@@ -38,19 +37,17 @@ class SessionNoise:
         if not (self.window > 0 and np.isfinite(self.window)):
             raise ConfigError(f"The session window must be above 0 seconds, not {self.window}.")
 
+    @classmethod
+    def of(cls, variance: float, window: float) -> SessionNoise | None:
+        """None where the variance is 0, as in the settings of a fit without it."""
+        return cls(variance, window) if variance else None
+
     def covariance(
         self, times: npt.NDArray[np.float64], others: npt.NDArray[np.float64]
     ) -> npt.NDArray[np.float64]:
         """(n, m) between distinct observations made at these times; 0 where one is NaN, unknown."""
         apart = np.abs(times[:, None] - others[None, :])
         return np.nan_to_num(self.variance * np.exp(-apart / self.window), nan=0.0)
-
-
-def session_noise_of(settings: FitSettings) -> SessionNoise | None:
-    """What the settings of a fit say of it; None for none."""
-    if not settings.reads_times:
-        return None
-    return SessionNoise(settings.session_noise, settings.session_window)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from gmc_core.base.errors import ConfigError
 from gmc_core.base.kinds import Number, NumberOrFile, Numbers, OneOf, Size, Whole, YesNo, listed
 from gmc_core.base.setting import Control, check, declared
+from gmc_core.gaussian import session_settings
 from gmc_core.gaussian.declaration import (
     EXACT,
     FitSetting,
@@ -21,6 +22,7 @@ from gmc_core.gaussian.declaration import (
 from gmc_core.gaussian.declaration import MODEL_KINDS as MODEL_KINDS
 from gmc_core.gaussian.declaration import ModelKind as ModelKind
 from gmc_core.gaussian.declaration import variance_unit as variance_unit
+from gmc_core.gaussian.session_settings import USUAL_SESSION_NOISE as USUAL_SESSION_NOISE
 
 if TYPE_CHECKING:
     from gmc_core.data.ratings import RatingScale
@@ -59,12 +61,6 @@ def _strength_of(scale: RatingScale, items: int | None) -> float | None:
 def _start_of(scale: RatingScale, items: int | None) -> float:
     return PAPER_INITIAL if scale.is_stars else scale.midpoint
 
-
-# Chosen, with the variance that the pages propose, on ratings held out inside training sets of two
-# MovieLens sets, see docs/beyond.md; from 1 minute to 1 hour all windows help.
-SESSION_WINDOW = 300.0
-USUAL_SESSION_NOISE = 0.15
-WITH_SESSIONS: tuple[ModelKind, ...] = ("paper", "exact", "ordinal")
 
 # What as_dict has always written.
 _ALWAYS = (
@@ -346,36 +342,8 @@ class FitSettings:
         ),
     )
 
-    session_noise: float = fit_setting(
-        0.0,
-        kind=Number(0, metavar="VARIANCE"),
-        noun="The session noise variance",
-        flag="--session-noise",
-        models=WITH_SESSIONS,
-        about="variance τ² of an error that a user's ratings share the more the closer in time "
-        "they were given; reads the times of the ratings, those held out included; 0 is none",
-        named="session noise {:.4g}",
-        control=Control(
-            card="e_step",
-            label="Session noise τ²",
-            low=0,
-            high=10,
-            step=0.05,
-            help="People rate a page of titles in one mood: ratings of one user within a minute "
-            "share an error of this variance. It reads when ratings were given, so its figures "
-            "are not to be compared with those of models that see ratings alone.",
-        ),
-    )
-    session_window: float = fit_setting(
-        SESSION_WINDOW,
-        kind=Number(0, above=True, metavar="SECONDS"),
-        noun="The session window",
-        flag="--session-window",
-        models=WITH_SESSIONS,
-        about="seconds w after which what two ratings share of the session noise has fallen to "
-        "exp(-1)",
-        named="window {:.4g} s",
-    )
+    session_noise: float = session_settings.NOISE
+    session_window: float = session_settings.WINDOW
 
     def __post_init__(self) -> None:
         check(self)

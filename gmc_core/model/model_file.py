@@ -21,7 +21,7 @@ from gmc_core.gaussian.attributes import UserGroups
 from gmc_core.gaussian.covariance import DenseCovariance, FactoredCovariance
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.mixture import Mixture
-from gmc_core.gaussian.noise import FULL, NONE, PER_COORDINATE, SCALAR, Noise, session_noise_of
+from gmc_core.gaussian.noise import FULL, NONE, PER_COORDINATE, SCALAR, Noise, SessionNoise
 from gmc_core.gaussian.ordinal import OrdinalScale
 from gmc_core.gaussian.parameters import Gaussian
 from gmc_core.gaussian.settings import FitSettings
@@ -198,7 +198,8 @@ def _rebuild(header: dict[str, Any], arrays: Arrays) -> GaussianModel:
     data = header["data"]
     described: dict[str, Any] = dict(
         noise=replace(
-            _noise(header["noise"], arrays["noise"], size), session=session_noise_of(settings)
+            _noise(header["noise"], arrays["noise"], size),
+            session=SessionNoise.of(settings.session_noise, settings.session_window),
         ),
         layout=layout,
         items=items,

@@ -28,6 +28,11 @@ def known_mask(times: Times) -> npt.NDArray[np.bool_]:
     return np.asarray(times != UNKNOWN_TIME)
 
 
+def seconds_of(times: Times) -> npt.NDArray[np.float64]:
+    """(n,) the same as numbers to compute with, NaN where unknown; exact to the second."""
+    return np.where(known_mask(times), times, np.nan).astype(np.float64)
+
+
 def checked_times(times: npt.ArrayLike | None, count: int) -> Times | None:
     """Times beside ``count`` ratings, read-only; None if none of them is known.
 

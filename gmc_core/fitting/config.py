@@ -261,6 +261,7 @@ class ExperimentConfig:
         self,
         data_sha256: str,
         side_sha256: str = "",
+        times_sha256: str = "",
         *,
         version: int | None = None,
         noise_sha256: str | None = None,
@@ -268,7 +269,8 @@ class ExperimentConfig:
         """Hash of all that decides the figures: settings, data and model version.
 
         The name or path of the data does not count, its content does. side_sha256 : of
-        what the data hold besides ratings, which counts where the model can read it.
+        what the data hold besides ratings, which counts where the model can read it; times_sha256
+        alike of when they were given.
         version : of the model, the present one by default. noise_sha256 : of a file of noise
         variances, by default of what is there now.
         """
@@ -281,6 +283,8 @@ class ExperimentConfig:
         content["model_version"] = version or MODEL_VERSIONS[self.fit.model]
         if side_sha256 and self.fit.model != "paper":
             content["side_sha256"] = side_sha256
+        if self.fit.reads_times:
+            content["times_sha256"] = times_sha256
         text = json.dumps(content, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 

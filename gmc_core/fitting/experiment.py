@@ -18,6 +18,7 @@ import psutil
 
 from gmc_core.data.datasets import load_named
 from gmc_core.data.downloads import Progress
+from gmc_core.data.rating_times import times_sha256
 from gmc_core.data.ratings import Ratings, RatingScale
 from gmc_core.data.readers import DelimitedOptions, Loaded, LoadReport, load
 from gmc_core.data.readers.beside import names_beside
@@ -66,6 +67,14 @@ class Prepared:
         for array in (self.pair.test_users, self.pair.test_items, self.pair.test_values):
             digest.update(array.tobytes())
         return digest.hexdigest()
+
+    @property
+    def times_sha256(self) -> str:
+        """Hash of when the ratings were given, those held out by a file included; "" if none
+        is known."""
+        if self.pair is None:
+            return self.ratings.times_sha256
+        return times_sha256(self.ratings.times, self.pair.test_times)
 
 
 def prepare(
@@ -348,6 +357,7 @@ def describe(prepared: Prepared) -> dict[str, Any]:
         "name": ratings.name,
         "sha256": prepared.data_sha256,
         "side_sha256": ratings.side_sha256,
+        "times_sha256": prepared.times_sha256,
         "users": ratings.n_users,
         "items": ratings.n_items,
         "ratings": len(ratings),

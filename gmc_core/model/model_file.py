@@ -6,6 +6,7 @@ See :mod:`gmc_core.base.array_archive` for the file; this module says what is in
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from gmc_core.gaussian.attributes import UserGroups
 from gmc_core.gaussian.covariance import DenseCovariance, FactoredCovariance
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.mixture import Mixture
-from gmc_core.gaussian.noise import FULL, NONE, PER_COORDINATE, SCALAR, Noise
+from gmc_core.gaussian.noise import FULL, NONE, PER_COORDINATE, SCALAR, Noise, SessionNoise
 from gmc_core.gaussian.ordinal import OrdinalScale
 from gmc_core.gaussian.parameters import Gaussian
 from gmc_core.gaussian.settings import FitSettings
@@ -196,7 +197,10 @@ def _rebuild(header: dict[str, Any], arrays: Arrays) -> GaussianModel:
     scale = RatingScale(*header["scale"])
     data = header["data"]
     described: dict[str, Any] = dict(
-        noise=_noise(header["noise"], arrays["noise"], size),
+        noise=replace(
+            _noise(header["noise"], arrays["noise"], size),
+            session=SessionNoise.of(settings.session_noise, settings.session_window),
+        ),
         layout=layout,
         items=items,
         item_info=info,

@@ -27,7 +27,11 @@ def key_of(
         return _comparison_key(config, data, plan)
     if data is None or ("side_sha256" not in data and config.fit.model != "paper"):
         return None
-    return _complete(config, data).key(data["sha256"], data.get("side_sha256", ""))
+    if config.fit.reads_times and "times_sha256" not in data:
+        return None
+    return _complete(config, data).key(
+        data["sha256"], data.get("side_sha256", ""), data.get("times_sha256", "")
+    )
 
 
 def _comparison_key(
@@ -37,7 +41,8 @@ def _comparison_key(
     if data is None or "side_sha256" not in data:
         return None
     try:
-        identity = plan.identity(RatingScale(*data["scale"]))
+        scale = RatingScale(*data["scale"])
+        identity, timed = plan.identity(scale), plan.reads_times(scale)
     except GmcError:
         return None  # another package's Python is gone, say
     counts = {"weak_users": config.weak_users, "strong_users": config.strong_users}
@@ -50,6 +55,10 @@ def _comparison_key(
         "data_sha256": data["sha256"],
         "side_sha256": data["side_sha256"],
     }
+    if timed:
+        if "times_sha256" not in data:
+            return None
+        content["times_sha256"] = data["times_sha256"]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
@@ -88,13 +97,14 @@ def _is_own(row: sqlite3.Row) -> bool:
         data = json.loads(row["data"])
         config = _complete(ExperimentConfig.from_dict(json.loads(row["config"])), data)
         side, files = data.get("side_sha256", ""), data.get("files")
+        times = data.get("times_sha256", "")
         noise = files.get("noise") if isinstance(files, dict) else None
         for version in range(MODEL_VERSIONS[config.fit.model], 0, -1):
-            if row["key"] == config.key(data["sha256"], side, version=version):
+            if row["key"] == config.key(data["sha256"], side, times, version=version):
                 return True
             # The file of noise variances may have changed since.
             if is_hash(noise) and row["key"] == config.key(
-                data["sha256"], side, version=version, noise_sha256=noise
+                data["sha256"], side, times, version=version, noise_sha256=noise
             ):
                 return True
     except (GmcError, ValueError, TypeError, LookupError, AttributeError, OSError):

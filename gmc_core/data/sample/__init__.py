@@ -49,9 +49,7 @@ def load() -> Loaded:
         times=stored["times"].astype(np.int64),
     )
     untitled = ratings.item_info.titles.count(None)
-    first, last = (
-        day_text(int(second)) for second in (stored["times"].min(), stored["times"].max())
-    )
+    ends = [int(second) for second in (stored["times"].min(), stored["times"].max())]
     report = LoadReport(
         source="the sample of this package",
         format="sample",

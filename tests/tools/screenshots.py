@@ -41,6 +41,8 @@ VIEWS = {
     "learn-cost": "learn?chapter=4+What+it+costs",
     "data": "data",
     "data-titles": "data?tab=Most+rated+titles",
+    "data-times": "data?tab=Times",
+    "data-random": "data?protocol=random&held=5-folds&min_user=0&min_item=0",
     "fit": "fit?run={run}",
     "fit-settings": "fit",
     "sensitivity": "sensitivity?sweep={sweep}",

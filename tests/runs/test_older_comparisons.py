@@ -21,7 +21,6 @@ from gmc_core.runs.comparisons import (
     all_comparisons,
     comparison_named,
     comparison_of,
-    submit_or_find_comparison,
 )
 from gmc_core.runs.store import Store
 from gmc_core.runs.store.identity import host, process_mark
@@ -122,7 +121,7 @@ def test_its_fits_serve_a_new_one(
         Baseline, "predict", lambda m, *a: (fits.append(m.name), original(m, *a))[1]
     )
     plan = ComparisonPlan.of([*METHODS, BASELINES["user"]], (0, 1))
-    run, _ = submit_or_find_comparison(store, config, plan)
+    run, _ = store.submit_comparison(config, plan)
     work(store, idle_seconds=0, polite=False)
     assert store.run(run.id).state == "finished"
     assert fits == ["user", "user"]
@@ -136,7 +135,7 @@ def test_where_the_data_are_known_it_answers_for_a_new_start(config: ExperimentC
     take_in_older(store)
     (taken,) = all_comparisons(store)
     plan = ComparisonPlan.of(METHODS, (0, 1))
-    found, new = submit_or_find_comparison(store, config, plan)
+    found, new = store.submit_comparison(config, plan)
     assert (found.id, new) == (taken.id, False)
 
 

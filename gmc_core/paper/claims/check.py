@@ -18,7 +18,6 @@ from gmc_core.paper.claims.subject import METHODS, Subject
 from gmc_core.runs.comparisons import (
     all_comparisons,
     comparison_of,
-    submit_or_find_comparison,
 )
 from gmc_core.runs.store import RESUMABLE, Run, Store
 from gmc_core.runs.store.submitting import anywhere, key_of
@@ -209,9 +208,9 @@ def submit_comparison(store: Store, subject: Subject) -> Run:
     if found is not None and not found.resumable:
         return found
     label = f"Claims: {subject.data['name']}, {subject.data['items']:,} items, weak"
-    return submit_or_find_comparison(
-        store, subject.base, plan_of(subject), label=label, data=subject.data
-    )[0]
+    plan = plan_of(subject)
+    run, _ = store.submit_comparison(subject.base, plan, label=label, data=subject.data)
+    return run
 
 
 def with_rivals(own: Comparison, other: Comparison | None) -> Comparison:

@@ -74,7 +74,7 @@ def runs_of(store: Store, subject: Subject) -> dict[str, Run]:
     counts = {config.repetitions for config in experiments.values()}
     found: dict[str, Run] = {}
     for run in store.runs():  # newest first
-        if run.kind != "run" or not run.answers:
+        if run.kind != "run" or not run.reusable:
             continue
         same = [run.key, *_with_fewer_repetitions(run, counts, subject)]
         name = next((keys[key] for key in same if key in keys), None)
@@ -181,7 +181,7 @@ def comparison_run(store: Store, subject: Subject) -> Run | None:
     key = key_of(anywhere(subject.base), subject.data, plan)
     found: Run | None = None
     for run in all_comparisons(store):  # newest first
-        if not run.answers or not (run.key == key or _covers(run, plan, subject)):
+        if not run.reusable or not (run.key == key or _covers(run, plan, subject)):
             continue
         if found is None or _WORTH.index(run.state) < _WORTH.index(found.state):
             found = run
@@ -241,7 +241,7 @@ def look(store: Store, subject: Subject) -> Results:
     )
     if run is not None and comparison is not None and comparison.outcomes:
         for other in all_comparisons(store):
-            if other.answers and other.data_sha256 == run.data_sha256 and other.id != run.id:
+            if other.reusable and other.data_sha256 == run.data_sha256 and other.id != run.id:
                 rival = _compared(_Hashed(store), other.id, other.state, other.iteration)
                 comparison = with_rivals(comparison, rival)
     return Results(

@@ -99,11 +99,15 @@ def test_a_finished_one_becomes_a_run_and_stays_where_it_is(config: ExperimentCo
     assert run.config.data == config.data and run.config.filter == config.filter
     found = comparison_of(store, run)
     assert found.reference == "item"
+    assert run.version == "before 0.2"
     assert found.rows() == result.against("item").rows()
     assert run.summary["table"] == found.as_dict()
     assert files(path) == before
     assert comparison_named(store, NAME).id == run.id
     assert comparison_named(store, run.id).id == run.id
+    with store.writing() as database:  # as it was stored at first
+        database.execute("UPDATE runs SET version = 'of before'")
+    assert store.run(run.id).version == "before 0.2"
     for _ in range(2):
         assert take_in_older(Store()) == []
     assert len(all_comparisons(store)) == 1

@@ -19,6 +19,8 @@ STATES: tuple[State, ...] = (
 )  # fmt: skip
 ENDED: tuple[State, ...] = ("finished", "cancelled", "failed", "interrupted")
 MOST_NMAE = 1e9  # far above any; refuses NaN as well
+# What computed a comparison of a version that kept no version with it.
+OLDER_VERSION = "before 0.2"
 RESUMABLE: tuple[State, ...] = ("interrupted", "cancelled", "failed")
 
 
@@ -212,7 +214,7 @@ def run_of(row: sqlite3.Row, children: dict[str, int], disk: int) -> Run:
         cost=parsed("cost"),
         summary=parsed("summary"),
         message=row["message"],
-        version=row["version"],
+        version=OLDER_VERSION if row["version"] == "of before" else row["version"],
         machine=parsed("machine"),
         worker=row["worker"],
         keeps_model=bool(row["keep"]),

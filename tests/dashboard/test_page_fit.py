@@ -16,30 +16,19 @@ from stored_runs import (
     stored_sweep,
     summary,
     texts,
-    use_folders,
 )  # fmt: skip
 
 from gmc_core.base.errors import ResourceError
 from gmc_core.data.ratings import RatingScale
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol import metrics
-from gmc_core.runs.store import Store
 from gmc_core.runs.store import queue as worker_side
 from gmc_dashboard.fit import fit_form, playing, run_words
 from gmc_dashboard.shared import found_run, references, sources, units
 
+pytestmark = pytest.mark.usefixtures("asked")
+
 FEW = {"max_items": "60"}
-
-
-@pytest.fixture(autouse=True)
-def asked(tmp_path, monkeypatch):
-    return use_folders(tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def store(asked):
-    with Store() as opened_store:
-        yield opened_store
 
 
 def ready(at):

@@ -103,7 +103,8 @@ class RatingScale:
     def project(self, values: npt.ArrayLike) -> FloatArray:
         """The nearest value of the scale, inside its range (halves round up).
 
-        NaN stays NaN. On a continuous scale this only clips.
+        values : of any shape, which the result has too; NaN stays NaN. On a continuous scale this
+            only clips.
         """
         clipped = np.clip(np.asarray(values, dtype=np.float64), self.low, self.high)
         if self.step is None:
@@ -152,7 +153,7 @@ class Vocabulary:
         return {value: index for index, value in enumerate(self.ids.tolist())}
 
     def find(self, ids: Sequence[object] | np.ndarray) -> npt.NDArray[np.int64]:
-        """Positions of ``ids``, -1 where an id is unknown.
+        """(n,) positions of n ``ids``, -1 where an id is unknown.
 
         An integer vocabulary also takes the id's decimal text ("12"), and a
         string vocabulary an integer's text, since files and URLs hold text.
@@ -292,11 +293,10 @@ class Ratings:
         licence: str = "unknown",
         citation: str = "",
     ) -> Ratings:
-        """Build from three arrays of equal length, one entry a rating.
+        """Build from three (n,) arrays of ids (integers or texts) and values, one entry a rating.
 
-        ``users`` and ``items`` default to the distinct ids present. Two ratings
-        of one item by one user are an error here: the readers apply the
-        duplicate policy and count it in their report.
+        ``users`` and ``items`` default to the distinct ids present. Two ratings of one item by one
+        user are an error here: the readers apply the duplicate policy and count it in their report.
         """
         user_ids, item_ids = np.asarray(user_ids), np.asarray(item_ids)
         users, rows = _encode(user_ids, users, "user")
@@ -368,7 +368,7 @@ class Ratings:
         )
 
     def of_user(self, user: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
-        """Item positions and values of the ratings of the user at a position."""
+        """Item positions and values, both (n,), of the n ratings of the user at a position."""
         where = slice(self.indptr[user], self.indptr[user + 1])
         return self.indices[where], self.values[where]
 
@@ -402,7 +402,7 @@ class Ratings:
         return hashlib.sha256(repr((known, self.item_info.genres)).encode()).hexdigest()
 
     def keep_ratings(self, keep: npt.NDArray[np.bool_]) -> Ratings:
-        """The same users and items with only the ratings where ``keep`` is true."""
+        """The same users and items with only the ratings where ``keep``, (n,), is true."""
         counts = np.bincount(self.rows[keep], minlength=self.n_users)
         return Ratings(
             users=self.users,

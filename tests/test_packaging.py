@@ -93,6 +93,10 @@ def test_the_metadata_says_what_it_needs_and_promises_no_licence(archives):
     head = text.split("\n\n")[0]
     assert f"Version: {VERSION}" in head
     assert "Requires-Python: >=3.11" in head
+    tried = re.findall(r"^Classifier: .* Python :: (3\.\d+)$", head, flags=re.M)
+    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    words = " ".join(page.split("**Versions of Python.**")[1].split("**")[0].split())
+    assert tried == sorted({found[:4] for found in re.findall(r"3\.\d+\.\d+", words)})
     assert "No licence has been chosen" in head
     assert "Classifier: License" not in head
     needed = re.findall(r"^Requires-Dist: (\S+?)[<>=]\S*$", head, flags=re.M)

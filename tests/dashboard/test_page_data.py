@@ -150,7 +150,7 @@ def test_continue_goes_to_the_fit_page():
 def test_every_chart_and_table_has_a_text_twin():
     at = opened()
     charts = at.get("plotly_chart")
-    assert len(charts) == 4
+    assert len(charts) == 6
     assert all(len(element.proto.alt) > 40 for element in charts)
     assert all(table.proto.alt for table in at.dataframe)
 

@@ -28,7 +28,14 @@ from gmc_core.fitting.config import PROTOCOLS as PROTOCOLS
 from gmc_core.fitting.config import ExperimentConfig as ExperimentConfig
 from gmc_core.fitting.config import Protocol as Protocol
 from gmc_core.fitting.fit import Fit, IterationRecord
-from gmc_core.fitting.provenance import check_files, check_ratings, file_hashes, of_data, with_noise
+from gmc_core.fitting.provenance import (
+    check_files,
+    check_ratings,
+    file_hashes,
+    of_data,
+    same_hash,
+    with_noise,
+)
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.protocol.baselines import baselines, pooled_baselines
 from gmc_core.protocol.filters import FilterReport, apply_filter
@@ -116,8 +123,33 @@ def prepare(
             reading=reading,
             drawn_by=_drawn_by(config, filtered),
         )
+    prepared = _with_expected_scale(config, prepared)
     check_ratings(config, prepared.data_sha256)
     return prepared
+
+
+def _with_expected_scale(config: ExperimentConfig, prepared: Prepared) -> Prepared:
+    """The same with the scale's numbers of the type that the expected hash was made with.
+
+    The usual scales are written with whole numbers, one that a command names (``--scale``) is read
+    as floating point. They are equal, but the hash of the ratings tells them apart.
+    """
+    wanted, scale = config.expected.get("ratings"), prepared.ratings.scale
+    if wanted is None or same_hash(prepared.data_sha256, wanted):
+        return prepared
+    for number in (float, _whole):
+        low, high = number(scale.low), number(scale.high)
+        step = None if scale.step is None else number(scale.step)
+        ratings = replace(prepared.ratings, scale=RatingScale(low, high, step))
+        pair = None if prepared.pair is None else replace(prepared.pair, train=ratings)
+        other = replace(prepared, ratings=ratings, pair=pair)
+        if same_hash(other.data_sha256, wanted):
+            return other
+    return prepared
+
+
+def _whole(value: float) -> float:
+    return int(value) if float(value).is_integer() else value
 
 
 def _drawn_by(config: ExperimentConfig, ratings: Ratings) -> str:

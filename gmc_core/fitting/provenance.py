@@ -93,7 +93,7 @@ def check_files(config: ExperimentConfig, found: Mapping[str, str]) -> None:
             continue
         if role not in named:
             raise ConfigError(f"{option(role)} is about a file, and this experiment reads none.")
-        if role in found and not _same(found[role], wanted):
+        if role in found and not same_hash(found[role], wanted):
             raise DataError(
                 f"This is another file than the one that is to be used again: its SHA-256 is "
                 f"{found[role]}, that of the original begins with {wanted}. Give the path of "
@@ -118,7 +118,7 @@ def check_ratings(config: ExperimentConfig, sha256: str) -> None:
         If they are others, with both hashes and the remedy.
     """
     wanted = config.expected.get("ratings")
-    if wanted is None or _same(sha256, wanted):
+    if wanted is None or same_hash(sha256, wanted):
         return
     known = [role for role in DATA_FILES if role in config.expected]
     why = (
@@ -135,5 +135,6 @@ def check_ratings(config: ExperimentConfig, sha256: str) -> None:
     )
 
 
-def _same(found: str, wanted: str) -> bool:
+def same_hash(found: str, wanted: str) -> bool:
+    """Whether a hash begins with the digits that are expected."""
     return found.startswith(wanted.lower())

@@ -17,11 +17,11 @@ from gmc_core.base.errors import ConfigError, DataError
 from gmc_core.cli import arguments, build_parser, main
 from gmc_core.data.hashes import ROLES, file_sha256
 from gmc_core.data.readers import DelimitedOptions
-from gmc_core.fitting.experiment import ExperimentConfig, split_reading
+from gmc_core.fitting.experiment import ExperimentConfig, describe, prepare, split_reading
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol.filters import Filter
 from gmc_core.runs.store import Run, Store
-from gmc_core.runs.store.command import arguments_of, command
+from gmc_core.runs.store.command import arguments_of, command, written_out
 from gmc_core.runs.store.transfer import export, import_run
 from gmc_core.runs.sweeps import SweepConfig, submit_sweep
 from gmc_core.runs.worker import work
@@ -150,6 +150,22 @@ def test_a_run_of_every_protocol_is_repeated_elsewhere(protocol, tmp_path, monke
         assert result["data"]["sha256"] == run.data_sha256
     else:
         same(store, run, result)
+
+
+@pytest.mark.parametrize("scale", ["", "--scale=1,5,1"])
+def test_a_usual_scale_is_the_same_found_or_given(scale, tmp_path, monkeypatch):
+    """Whole numbers and floating-point ones are one scale, with two hashes of the ratings."""
+    rows = "".join(f"{u},{i},{1 + (u + i) % 5}\n" for u in range(20) for i in range(9))
+    (tmp_path / "stars.csv").write_text("user,item,rating\n" + rows)
+    monkeypatch.chdir(tmp_path)
+    args = ["fit", "--data=stars.csv", "--iterations=1", "--min-user-ratings=2", *scale.split()]
+    config = arguments.config_from_arguments(build_parser().parse_args(args))
+    written = written_out(config, describe(prepare(config)))
+    again = build_parser().parse_args(["fit", *arguments_of(written)])
+    repeated_config = arguments.config_from_arguments(again)
+    found = prepare(repeated_config)
+    assert found.data_sha256 == prepare(config).data_sha256
+    assert found.data_sha256.startswith(repeated_config.expected["ratings"])
 
 
 def test_every_setting_is_written_out(tmp_path):

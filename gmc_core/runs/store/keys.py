@@ -39,7 +39,7 @@ def _comparison_key(
     try:
         identity = plan.identity(RatingScale(*data["scale"]))
     except GmcError:
-        return None  # another package's Python is gone, say
+        return None  # such as a method of another package, whose Python is gone
     counts = {"weak_users": config.weak_users, "strong_users": config.strong_users}
     content = {
         "comparison": identity,
@@ -93,5 +93,5 @@ def _is_own(row: sqlite3.Row) -> bool:
             ):
                 return True
     except (GmcError, ValueError, TypeError, LookupError, AttributeError, OSError):
-        pass  # what cannot be read stands for nothing
+        pass  # nobody can tell that the key is that of these settings
     return False

@@ -621,3 +621,27 @@ def test_playing_moves_by_itself_and_ends_with_the_result(store, monkeypatch):
     assert 3 in seen
     assert at.button(key="play_run").label == "Play"
     assert "at iteration 4" in charts(at)[0]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "words", "settings"),
+    [
+        ({"protocol": "random", "held": "4-folds", "seed": "1"}, "fold 2 of 4", {"folds": 4}),
+        ({"protocol": "latest", "held": "20%"}, "20 % of each user’s ratings", {"held_out": 0.2}),
+    ],
+)
+def test_what_everyone_holds_out_is_said_and_started(store, chosen, words, settings):
+    at = opened("fit", **FEW, **chosen)
+    assert not at.exception and words in texts(at)
+    at.button(key="start_fit").click().run()
+    (run,) = store.runs()
+    assert run.config.protocol == chosen["protocol"]
+    assert {name: getattr(run.config, name) for name in settings} == settings
+
+
+def test_a_random_run_is_told_with_its_rmse(store):
+    config = small(protocol="random", held_out=0.2)
+    run = stored(store, config=config)
+    at = opened("fit", run=run.id)
+    assert not at.exception
+    assert "**RMSE 0.9000**" in texts(at) and "random 20 %" in run.title

@@ -23,6 +23,7 @@ from gmc_dashboard.recommend.one_user import (
 from gmc_dashboard.recommend.rating_rows import clear, listed, rated, rating_row, search_row
 from gmc_dashboard.shared import history, link_state
 from gmc_dashboard.shared.components import escape, fact
+from gmc_dashboard.shared.linked_choice import linked_choice
 
 NOT_GIVEN = "(not given)"
 ROWS = 5  # of the visitor's own ratings at once
@@ -139,18 +140,7 @@ def pick_user(run: Run, model: GaussianModel) -> tuple[People, int] | None:
         groups["novel"] = "new to the model"
     group = "training"
     if len(groups) > 1:
-        group = (
-            st.segmented_control(
-                "Users",
-                list(groups),
-                format_func=groups.__getitem__,
-                default="novel",
-                required=True,
-                key="group",
-                bind="query-params",
-            )
-            or "novel"
-        )
+        group = linked_choice("Users", groups, "novel", key="group")
     people = novel_people(run, model) if group == "novel" else trained
     if people is None and group == "novel":
         st.info(

@@ -13,10 +13,12 @@ from gmc_dashboard.learn import users
 from gmc_dashboard.learn.parts import ROOM_FOR_CONTROLS, epsilon_slider, head, title, words
 from gmc_dashboard.shared import playing
 from gmc_dashboard.shared.components import chart, escape, guard, number_row
+from gmc_dashboard.shared.presenting import presenting
 from gmc_dashboard.shared.theme import is_dark
 
 ITERATIONS = 10
-ROOM = (5, 4, 4)  # for both matrices, of which the first has the titles, and the controls
+# For both matrices, of which the first has the titles, and the controls.
+ROOM, ROOM_ON_PROJECTOR = (5, 4, 4), (5, 4, 5)
 FILLS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
 LIMIT = 1.0  # of the colours: the largest covariance between two titles is about 0.8
 
@@ -66,7 +68,7 @@ def _chapter(moves: bool) -> None:
     users.keep_seed()
     title("From an ellipse to a table of covariances")
     numbers = st.container()
-    *pictures, side = st.columns(ROOM, gap="medium")
+    *pictures, side = st.columns(ROOM_ON_PROJECTOR if presenting() else ROOM, gap="medium")
     with side:
         chosen = _controls()
     planted, story = told(chosen.users, chosen.fill, chosen.epsilon, chosen.seed)

@@ -32,11 +32,12 @@ def stage() -> Stage:
     """Places in which picture, numbers and controls are seen together.
 
     The picture comes first, so that it stands above the sliders where a phone shows one column.
-    On a projector, where the numbers are one line, they stand above the picture.
+    On a projector, where the numbers are one line, they stand above both.
     """
     large = presenting()
+    above = st.container() if large else None
     left, right = st.columns(ROOM_ON_PROJECTOR if large else ROOM_FOR_PICTURE, gap="medium")
-    numbers = (left if large else right).container()
+    numbers = above or right.container()
     return Stage(left.container(), numbers, right.container(), right.container())
 
 

@@ -100,6 +100,8 @@ def with_change(
     planted : the data as drawn. at : None takes the user away. least : as in :func:`apply`.
     """
     made = changes(name)
+    if not 0 <= user <= next_number(name, planted):
+        return False  # no picture has such a user
     if at is None and user >= len(planted.ratings):
         made.pop(user, None)
     else:

@@ -232,7 +232,7 @@ def _cloud(planted: lesson.Planted, ids: tuple[int, ...], told: lesson.Story, st
         users=plane.users_of(ids, frame.estimates, planted.known),
         ellipse=frame.gaussian,
         rings=(plane.Ring(figures.NEARLY_ALL, "filled"),),
-        next=max(users.next_number(CLOUD, planted), USERS_TWO),
+        next=users.next_number(CLOUD, USERS_TWO),
         truth=planted.truth,
         truth_radius=float(figures.NEARLY_ALL),
         slopes=_slopes(told, step, planted.noise),

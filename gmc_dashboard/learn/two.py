@@ -55,6 +55,11 @@ HELP = (
 )
 
 
+# What was dragged, until the sliders have it: a run of the page that is broken off before it draws
+# them would leave them where they were, apart from the users who have moved already.
+TAKEN = "learn_cloud_taken"
+
+
 class Setting(NamedTuple):
     """A slider: its key, ends, first value and step."""
 
@@ -67,12 +72,13 @@ class Setting(NamedTuple):
     @property
     def value(self) -> float:
         """What is chosen now."""
-        return float(st.session_state.get(self.key, self.first))
+        taken = st.session_state.get(TAKEN, {})
+        return float(taken.get(self.key, st.session_state.get(self.key, self.first)))
 
     def take(self, value: float) -> None:
         """Choose the nearest value that the slider has."""
         step = round(min(max(value, self.low), self.high) / self.step)
-        st.session_state[self.key] = round(step * self.step, 4)
+        st.session_state.setdefault(TAKEN, {})[self.key] = round(step * self.step, 4)
 
 
 RATING = Setting("learn_rating", 1.0, 5.0, 4.5, 0.1)
@@ -114,6 +120,8 @@ def show() -> None:
 
 def _controls() -> int:
     """The sliders; returns the movie that was rated."""
+    for key, value in st.session_state.get(TAKEN, {}).items():
+        st.session_state[key] = value
     rated = st.segmented_control(
         "This user has rated",
         lesson.PAIR,
@@ -141,6 +149,7 @@ def _controls() -> int:
             for mean, deviation, name in zip(MEANS, DEVIATIONS, lesson.PAIR, strict=True):
                 _slider(mean, f"Mean of {name}")
                 _slider(deviation, f"Standard deviation of {name}")
+        st.session_state.pop(TAKEN, None)
         users.buttons(
             "learn_cloud",
             CLOUD,
@@ -261,7 +270,7 @@ def _cloud(movie: int, place: Stage) -> None:
         users=plane.users_of(np.array(ids)[both].tolist(), points[both], raw.known[both]),
         ellipse=target,
         rings=(plane.Ring(figures.HALF, "filled"), plane.Ring(figures.NEARLY_ALL, "dotted")),
-        next=users.next_number(CLOUD, raw),
+        next=users.next_number(CLOUD, USERS_TWO),
         measured=True,
         rug=[
             (which, float(value))

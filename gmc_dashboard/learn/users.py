@@ -83,9 +83,9 @@ def keep_seed(name: str | None = None) -> None:
     link_state.hide(*(other for other in MOVED if other != name))
 
 
-def next_number(name: str, planted: lesson.Planted) -> int:
-    """The number of the next user to be added."""
-    return max(len(planted.ratings), 1 + max(changes(name), default=0))
+def next_number(name: str, count: int) -> int:
+    """The number of the next user to be added to ``count`` that were drawn."""
+    return max(count, 1 + max(changes(name), default=0))
 
 
 def with_change(
@@ -100,7 +100,7 @@ def with_change(
     planted : the data as drawn. at : None takes the user away. least : as in :func:`apply`.
     """
     made = changes(name)
-    if not 0 <= user <= next_number(name, planted):
+    if not 0 <= user <= next_number(name, len(planted.ratings)):
         return False  # no picture has such a user
     if at is None and user >= len(planted.ratings):
         made.pop(user, None)

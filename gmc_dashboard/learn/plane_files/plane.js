@@ -6,7 +6,7 @@
 // stays where it was put.
 
 const CLICK = 4           // px that a pointer may tremble and still click
-const PATIENCE = 2000     // ms without an answer, after which the next message goes
+const PATIENCE = 10000    // ms without an answer, after which the next message goes
 const STEP = .1           // of the arrow keys, in ratings
 const TURN = Math.PI / 36 // of the arrow keys, of an axis
 const planes = new WeakMap()
@@ -40,7 +40,7 @@ class Plane extends Drawing {
     this.data = data
     this.changes = this.changes.filter(change => change.number > data.seen)
     if (!this.changes.some(change => change.told)) this.next()
-    this.root.classList.toggle('still', this.changes.length > 0 || this.drag !== undefined)
+    this.glide()
     this.draw()
   }
 
@@ -50,9 +50,14 @@ class Plane extends Drawing {
     const last = this.changes.at(-1)
     if (last && !last.told && last.what === what.what && last.id === what.id) this.changes.pop()
     this.changes.push({...what, number: this.number})
-    this.root.classList.add('still')
+    this.glide()
     this.draw()
     if (!this.changes.some(change => change.told)) this.next()
+  }
+
+  // Dots glide to where a new picture has them, but not to where somebody puts them.
+  glide() {
+    this.root.classList.toggle('still', this.changes.length > 0 || this.drag !== undefined)
   }
 
   next() {
@@ -85,7 +90,7 @@ class Plane extends Drawing {
       drag.click = () => this.addUser(at)
     }
     this.drag = drag
-    this.root.classList.add('still')
+    this.glide()
     if (user || grip) {
       event.preventDefault()  // no text is selected, and a finger does not scroll
       const focused = grip ? this.grips.get(grip.dataset.grip) : user
@@ -108,6 +113,7 @@ class Plane extends Drawing {
         window.removeEventListener(kind, kind === 'pointermove' ? move : stop)
       this.drag = undefined
       if (event.type === 'pointerup' && !drag.moved) drag.click?.()
+      this.glide()
     }
     window.addEventListener('pointermove', move)
     window.addEventListener('pointerup', stop)

@@ -119,11 +119,12 @@ def _controls() -> Chosen:
     )  # fmt: skip
     with buttons:  # after the slider, which takes its place from the link
         playing.controls(FILM, "learn_many_play")
-    fill = st.slider(
+    left, right = st.columns(2, gap="medium")
+    fill = left.slider(
         "Per cent filled", 5, 90, 30, 5,
         key="learn_fill", bind="query-params", persist_state="session",
     ) / 100  # fmt: skip
-    count = st.slider(
+    count = right.slider(
         "Users M", 10, 300, 200, 10,
         key="learn_users", bind="query-params", persist_state="session",
     )  # fmt: skip

@@ -164,6 +164,19 @@ def test_chapter_1_the_ellipse_is_that_of_its_dots_whoever_is_moved():
     assert at.slider(key="learn_correlation").value == 0.8
 
 
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_the_picture_stands_before_what_moves_it(chapter):
+    # A phone shows the columns below each other.
+    at = opened("learn", chapter=chapter)
+    first, *others = (
+        column for column in at.columns if column.get("bidi_component") or column.slider
+        or column.get("plotly_chart")
+    )  # fmt: skip
+    assert first.get("bidi_component") or first.get("plotly_chart")
+    assert not first.slider
+    assert any(column.slider for column in others)
+
+
 def test_chapter_1_keeps_enough_users_for_an_ellipse():
     at = opened("learn")
     ids = [one["id"] for one in plane_of(at)[0]["users"]]

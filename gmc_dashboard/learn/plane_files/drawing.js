@@ -125,11 +125,12 @@ class Drawing {
 
   outline({mean, cov}, radius) {
     const [rising, falling] = axes(cov), points = []
+    const cos = Math.cos(rising.angle), sin = Math.sin(rising.angle)
     for (let k = 0; k < 120; k++) {
       const along = radius * rising.sd * Math.cos(k * Math.PI / 60)
       const across = radius * falling.sd * Math.sin(k * Math.PI / 60)
-      const [cos, sin] = [Math.cos(rising.angle), Math.sin(rising.angle)]
-      points.push(this.px([mean[0] + along * cos + across * sin, mean[1] + along * sin - across * cos]))
+      const x = along * cos + across * sin, y = along * sin - across * cos
+      points.push(this.px([mean[0] + x, mean[1] + y]))
     }
     return `M${points.map(point => point.map(said).join(' ')).join('L')}Z`
   }
@@ -283,7 +284,8 @@ class Drawing {
   }
 
   newGrip(name) {
-    const element = make('g', {class: `grip ${name}`, role: 'slider', tabindex: 0}, this.layers.grips)
+    const looks = {class: `grip ${name}`, role: 'slider', tabindex: 0}
+    const element = make('g', looks, this.layers.grips)
     make('circle', {class: 'hit', r: 16}, element)
     if (name === 'middle') make('path', {d: 'M-7 0H7M0-7V7'}, element)
     else make('circle', {r: 7}, element)

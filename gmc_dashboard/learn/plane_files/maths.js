@@ -68,7 +68,8 @@ export function applied(data, change) {
     users.push({...before, id: change.id, kind, at: kept(kind, before?.at, change.at, data.slopes)})
   }
   if (!data.measured) return {...data, users}
-  return {...data, users, ellipse: moments(users.filter(user => user.kind === 'both').map(u => u.at))}
+  const both = users.filter(user => user.kind === 'both')
+  return {...data, users, ellipse: moments(both.map(user => user.at))}
 }
 
 // Of a user who rated one movie only that rating moves; the other one's fill follows.

@@ -25,6 +25,11 @@ class Plane extends Drawing {
     this.changes = []       // told or to be told, without an answer yet
     this.number = data.seen // of the last change
     this.svg.addEventListener('pointerdown', event => this.press(event))
+    // A finger on what can be moved moves it; beside it, the page.
+    this.svg.addEventListener('touchstart', event => {
+      if (!this.data.fixed && event.target.closest('[data-user], [data-grip]'))
+        event.preventDefault()
+    }, {passive: false})
     this.resized = new ResizeObserver(() => this.draw())
     this.resized.observe(parent)
   }

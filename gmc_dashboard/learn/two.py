@@ -44,8 +44,9 @@ LEGEND = (
 HELP = (
     (
         "hands",
-        "Drag the line, a dot, or the ellipse by its round handles and its middle. A click on an "
-        "empty place adds a user, one on a dot takes it away.",
+        "Drag the line, a dot, or the ellipse by its round handles and its middle. The ellipse is "
+        "that of the dots: they go along with it, and it follows each of them. A click on an empty "
+        "place adds a user, one on a dot takes it away.",
     ),
     (
         "keys",

@@ -1,6 +1,8 @@
 """Users whom a visitor has moved, taken away or added: kept in the link, beside the seed.
 
-text = "12:3.40,2.10;30:;80:2.00,2.00"   # moved, taken away, added; "12:3.40," moves a alone
+    text = "12:3.40,2.10;30:;80:2.00,2.00"   # moved, taken away, added
+
+A rating that is left empty stays as it was drawn: "12:3.40," moves that of the first movie.
 """
 
 from __future__ import annotations

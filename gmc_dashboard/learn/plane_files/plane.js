@@ -6,7 +6,7 @@
 // stays where it was put.
 
 const CLICK = 4           // px that a pointer may tremble and still click
-const PATIENCE = 10000    // ms without an answer, after which the next message goes
+const PATIENCE = 10000    // ms without an answer, after which it is told again
 const STEP = .1           // of the arrow keys, in ratings
 const TURN = Math.PI / 36 // of the arrow keys, of an axis
 const planes = new WeakMap()
@@ -72,7 +72,13 @@ class Plane extends Drawing {
     waiting.told = true
     const {told, ...message} = waiting
     this.send(message)
-    this.late = setTimeout(() => this.next(), PATIENCE)
+    this.late = setTimeout(() => this.again(), PATIENCE)
+  }
+
+  // To say the same twice changes nothing.
+  again() {
+    for (const change of this.changes) change.told = false
+    this.next()
   }
 
   // Pointers -------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from gmc_dashboard.fit.run_words import waiting_text
 from gmc_dashboard.shared import context, found_run
 from gmc_dashboard.shared.components import chart, download, escape, guard
 from gmc_dashboard.shared.control_bar import Action, control_bar
-from gmc_dashboard.shared.run_actions import cancel, exports, resume, start_worker
+from gmc_dashboard.shared.run_actions import BUNDLE, cancel, exports, resume, start_worker
 from gmc_dashboard.shared.tables import to_csv
 from gmc_dashboard.shared.theme import is_dark
 from gmc_dashboard.shared.units import whole_duration
@@ -276,7 +276,7 @@ def _exports(run: Run, reference: str) -> None:
                     lambda: json.dumps(without_nan(found.as_dict()), indent=1), f"{name}.json",
                     "application/json", key="compare_json",
                 )  # fmt: skip
-            exports(run, ("html", "zip"))
+            exports(run, ("html", "zip", BUNDLE))
         st.caption(f"Every prediction is in `{context.store().folder(run.id)}`.")
         st.code(context.store().command(run.id), language="shell", wrap_lines=True)
         with st.popover("Delete", icon=":material/delete:", disabled=run.state == "running"):

@@ -230,6 +230,16 @@ def test_neighbours_of_a_linked_title(ids):
     assert "no title with the id nothing" in at.warning[0].value
 
 
+def test_neighbours_on_a_projector_are_a_plain_table(ids):
+    at = opened(PAGE, run=ids["weak"], view="Neighbours", present="1")
+    assert not at.exception
+    assert not at.dataframe
+    (table,) = at.table
+    assert list(table.value.columns) == ["Title", "Correlation", "Both"]
+    assert len(table.value) == 10
+    assert "… and 5 more" in texts(at)
+
+
 def test_a_large_minimum_leaves_a_hint(ids):
     at = opened(PAGE, run=ids["weak"], view="Neighbours")
     least = at.number_input(key="neighbours_least")

@@ -32,7 +32,8 @@ _SIDES = {
     "top center": (0.0, -1.0),
     "bottom center": (0.0, 1.0),
 }
-_GAP = 7  # pixels between a point and its label
+# Pixels between a point and its label: blanks beside it, nothing above and below.
+_GAP, _BLANKS = 8, "\N{NO-BREAK SPACE}" * 2
 
 
 def map_figure(
@@ -250,7 +251,7 @@ def _add_labels(
             x=found.coordinates[places, 0].tolist(),
             y=found.coordinates[places, 1].tolist(),
             mode="text",
-            text=[html.escape(titles[index], quote=False) for index, _ in part],
+            text=[_beside(html.escape(titles[index], quote=False), side) for index, side in part],
             textposition=[side for _, side in part],
             textfont={"size": size, "color": color, "shadow": shadow},
             unselected={"textfont": {"color": color}},
@@ -261,10 +262,16 @@ def _add_labels(
         )
 
 
+def _beside(title: str, side: str) -> str:
+    """A label with room for its point."""
+    across, _ = _SIDES[side]
+    return f"{_BLANKS * (across > 0)}{title}{_BLANKS * (across < 0)}"
+
+
 def _box(point: Floats, width: float, size: float, side: str) -> tuple[float, float, float, float]:
     across, down = _SIDES[side]
     x = point[0] + across * width + np.sign(across) * _GAP
-    y = point[1] + down * (size / 2 + _GAP)
+    y = point[1] + down * (size / 2 + 3)
     return x - width / 2, y - size * 0.6, x + width / 2, y + size * 0.6
 
 

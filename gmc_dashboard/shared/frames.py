@@ -18,6 +18,7 @@ import streamlit as st
 
 from gmc_dashboard.shared.components import escape
 from gmc_dashboard.shared.presenting import presenting
+from gmc_dashboard.shared.units import minus
 
 ROWS = 10  # on a projector; 18 px high text leaves no room for more
 
@@ -70,7 +71,7 @@ def _label(given: Any, name: str) -> str:
 
 def _printed(pattern: str) -> Callable[[float], str]:
     """Numbers as a pattern of C's printf shows them, as those of Streamlit's columns are."""
-    return lambda value: pattern % value
+    return lambda value: minus(pattern % value)
 
 
 def _known(cell: object) -> bool:

@@ -154,6 +154,7 @@ def test_a_projected_table_has_the_labels_and_formats_of_its_columns():
         {
             "title": ["*M_A*S*H*", None],
             "nmae": [0.41234, float("nan")],
+            "gain": [-0.5, 0.5],
             "n": [1_000_209, 7],
             "share": [0.5, 1.25],
         }
@@ -162,7 +163,7 @@ def test_a_projected_table_has_the_labels_and_formats_of_its_columns():
     config = {"title": "Title", "nmae": number("NMAE", format="%+.3f"), "n": number("n", width=3)}
     shown = frames.styled(table, config, "–")
     cells = shown.to_html()
-    for expected in (r"\*M\_A\*S\*H\*", "+0.412", "–", "1000209", "0.5", "1.25"):
+    for expected in (r"\*M\_A\*S\*H\*", "+0.412", "–", "−0.5", "1000209", "0.5", "1.25"):
         assert f">{expected}<" in cells
-    assert list(shown.data.columns) == ["Title", "NMAE", "n", "share"]
+    assert list(shown.data.columns) == ["Title", "NMAE", "gain", "n", "share"]
     assert pd.api.types.is_numeric_dtype(shown.data["NMAE"])  # stays flush right

@@ -123,8 +123,9 @@ def _picked(
     state, there = _state(key), set(on_map)
     if link_state.unset(state):
         ids = [part for part in link_state.recall("map", key[0]).split(",") if part]
-        st.session_state[state] = [int(item) for item in model.items.find(ids) if item >= 0]
-    st.session_state[state] = [item for item in st.session_state[state] if item in there]
+        st.session_state[state] = [int(item) for item in model.items.find(ids)]
+    before = dict.fromkeys(item for item in st.session_state[state] if item in there)
+    st.session_state[state] = list(before)[: figures.MAX_SHOWN]
     chosen = st.multiselect(
         "Picked titles",
         on_map,

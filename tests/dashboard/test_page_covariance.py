@@ -272,7 +272,8 @@ def test_titles_picked_on_the_map_go_to_the_heatmap(ids):
     assert "have a variance of 60 together" in texts(at)
     at = picked(at).set_value([4, 7, 9]).run()
     linked = alone(at.query_params["map"])
-    again = opened(PAGE, run=ids["weak"], view="Map", map=linked, map_n="30")
+    twice = f"{linked},{linked},no-such-id"
+    again = opened(PAGE, run=ids["weak"], view="Map", map=twice, map_n="30")
     assert picked(again).value == [item for item in (4, 7, 9) if item in thirty]
     assert "have a variance of 30 together" in texts(again)
     at = at.button(key="map_to_heatmap").click().run()

@@ -198,7 +198,7 @@ def test_odd_titles_are_shown_and_harm_nothing():
         ids=tuple("1234"), titles=ODD, counts=(9,) * n, mean=(3.0,) * n, sd=(1.0,) * n,
         matrix=np.eye(n) * 0.5 + 0.5,
     )  # fmt: skip
-    svg = rendered(lambda: correlations_figure(shown), "Odd & <title>")["svg"]
+    svg = rendered(lambda: correlations_figure(shown), "Odd \x07 & <title>")["svg"]
     words = [text.text for text in ElementTree.fromstring(svg).iter() if text.text]
     assert all(title in words for title in ODD[:3])
     assert "id 4" in words  # the font has no Japanese

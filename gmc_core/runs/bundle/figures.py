@@ -22,6 +22,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
 from gmc_core.comparison.compare import Row
 from gmc_core.runs.bundle.contents import Correlations, Curve, Sensitivity
+from gmc_core.runs.bundle.latex import visible
 
 ENDINGS = ("pdf", "svg", "png")
 PIXELS = 300  # per inch, of the PNG
@@ -62,6 +63,7 @@ def rendered(draw: Callable[[], Figure], title: str) -> dict[str, bytes]:
 
     title : for the files' metadata, which hold no date.
     """
+    title = visible(title)
     with _LOCK, matplotlib.rc_context({**matplotlib.rcParamsDefault, **_SETTINGS}):
         figure = draw()
         FigureCanvasAgg(figure)
@@ -225,7 +227,7 @@ def label(title: str, identity: str, length: int = 32) -> str:
         return plain
     head, bracket, year = plain.rpartition(" (")
     tail = bracket + year if head and len(year) <= 6 else ""
-    return plain[: length - len(tail) - 1].rstrip(" ,:(.") + "…" + tail
+    return plain[: length - len(tail) - 1].rstrip(" ,:(.-") + "…" + tail
 
 
 def can_show(text: str) -> bool:

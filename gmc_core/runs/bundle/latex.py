@@ -48,13 +48,18 @@ _SIGN = re.compile(r"([-',])(?=\1)|.", flags=re.DOTALL)  # first: two of them wo
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]+")
 
 
+def visible(text: str) -> str:
+    """The text with a space for line ends and control characters, which some files cannot hold."""
+    return _UNSEEN.sub(" ", text)
+
+
 def escape(text: str) -> str:
     """Any text as LaTeX that shows it; line ends and control characters become one space.
 
     Other scripts, and Greek letters that the field's formulas do not need, stay as they are:
     LuaLaTeX and XeLaTeX set them with a font that has them.
     """
-    return _SIGN.sub(_escaped, _UNSEEN.sub(" ", text))
+    return _SIGN.sub(_escaped, visible(text))
 
 
 def _escaped(found: re.Match[str]) -> str:
@@ -72,7 +77,7 @@ def tabular(
     words : how many columns, from the left, hold words: they are flush left, others flush right.
     comment : lines above it, as comments of LaTeX.
     """
-    lines = [f"% {_UNSEEN.sub(' ', line)}" for line in comment.splitlines()]
+    lines = [f"% {visible(line)}" for line in comment.splitlines()]
     lines.append(rf"\begin{{tabular}}{{{'l' * words}{'r' * (len(head) - words)}}}")
     lines += [r"\hline", _row(head), r"\hline", *(_row(row) for row in rows)]
     return "\n".join([*lines, r"\hline", r"\end{tabular}"]) + "\n"

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gmc_core.runs.bundle.contents import Contents
+from gmc_core.runs.bundle.latex import visible
 from gmc_core.runs.bundle.tables import Table
 from gmc_core.runs.report_html import flat, settings_of, text
 from gmc_core.runs.store.seal import NOT_OURS
@@ -68,7 +69,7 @@ def readme(
         "It names the data by their hash and refuses others. The data are not in this bundle, and "
         "their licence may forbid to pass them on."
     )
-    return "\n".join(parts) + "\n"
+    return "\n".join(map(visible, parts)) + "\n"
 
 
 def _hash(data: Mapping[str, Any]) -> object:

@@ -49,6 +49,7 @@ VIEWS = {
     "sensitivity-settings": "sensitivity",
     "covariance": "covariance?run={run}&view=Overview",
     "covariance-titles": "covariance?run={run}&n=36",
+    "covariance-map": "covariance?run={run}&view=Map&map=260,1196,1210",
     "covariance-neighbours": "covariance?run={run}&view=Neighbours&title=260",
     "covariance-axes": "covariance?run={run}&view=Taste+axes&axis=2",
     "covariance-variances": "covariance?run={run}&view=Variances",

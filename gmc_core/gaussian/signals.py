@@ -93,6 +93,8 @@ class Signals:
     covariates : (M, G) float64, the x that move the signals' means by B x, see
         :mod:`gmc_core.gaussian.covariates`; None for none, which is x = 0. Of the signals that a
         model learns from, they add up to 0.
+    offsets : (nnz,) float64, a known part of each observation that the Gaussian does not
+        describe: y - offset is drawn from it; None for none.
     """
 
     layout: Layout
@@ -100,6 +102,7 @@ class Signals:
     indices: npt.NDArray[np.int32]
     values: npt.NDArray[np.float64]
     covariates: npt.NDArray[np.float64] | None = None
+    offsets: npt.NDArray[np.float64] | None = None
 
     @classmethod
     def of(cls, ratings: Ratings, layout: Layout) -> Signals:
@@ -188,4 +191,5 @@ class Signals:
         indptr = np.concatenate([[0], np.cumsum(self.sizes[signals])]).astype(np.int64)
         where = self.entries(signals)
         own = None if self.covariates is None else self.covariates[signals]
-        return Signals(self.layout, indptr, self.indices[where], self.values[where], own)
+        known = None if self.offsets is None else self.offsets[where]
+        return Signals(self.layout, indptr, self.indices[where], self.values[where], own, known)

@@ -17,7 +17,9 @@ from gmc_core.protocol.filter_options import Filter
 
 # Of each model; raised whenever the same configuration would give other figures. One that
 # gives the same keeps its number, and with it the runs that are stored.
-MODEL_VERSIONS: dict[ModelKind, int] = {"paper": 5, "exact": 5, "ordinal": 6, "mixture": 5}
+MODEL_VERSIONS: dict[ModelKind, int] = {
+    "paper": 5, "exact": 5, "ordinal": 6, "two-sided": 1, "mixture": 5
+}  # fmt: skip
 
 Protocol = Literal["weak", "strong", "none", "pair"]
 PROTOCOLS: tuple[Protocol, ...] = ("weak", "strong", "none", "pair")

@@ -289,7 +289,7 @@ class _Work:
 
     def fold_in(self) -> float:
         """What novel users' ratings say, once an iteration."""
-        return self.inverses() if self.settings.model == "ordinal" else self.e_step()
+        return self.inverses() if self.settings.is_ordered else self.e_step()
 
     def preparing(self, groups: int) -> float:
         """The split, the first state, and the prior of exact EM."""

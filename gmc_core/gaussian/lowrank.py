@@ -93,9 +93,7 @@ class LoadingsPrior:
         if not self.strength:
             return 0.0
         size, rank = loadings.shape
-        root = scipy.linalg.cholesky(
-            np.eye(rank) + loadings.T @ loadings / noise, lower=True
-        )
+        root = scipy.linalg.cholesky(np.eye(rank) + loadings.T @ loadings / noise, lower=True)
         log_det = size * np.log(noise) + 2 * float(np.log(np.diag(root)).sum())
         # tr(K⁻¹ V Vᵀ) and tr(K⁻¹ d) by Woodbury's identity, K = W Wᵀ + d Id.
         half = scipy.linalg.solve_triangular(root, loadings.T @ self.loadings, lower=True)

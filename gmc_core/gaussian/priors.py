@@ -79,45 +79,49 @@ def implicit_directions(ratings: Ratings) -> npt.NDArray[np.float64]:
 
 
 @dataclass(frozen=True, eq=False)
-class UserDirections:
-    """The same of the transposed table: users are near to each other who rated the same.
+class UserTarget:
+    """What the users' covariance T is shrunk to: variance · Q Qᵀ.
 
-    items : (N, K) singular vectors over the items, of length 1, by falling singular value.
-    roots : (N,) roots of the items' numbers of ratings, less than 1 as 1.
-    known : (N,) roots of the items' shares of all ratings.
+    Q are the :func:`implicit_directions` of the transposed table: users are near to each other
+    who rated the same items. Kept by the items, so that somebody who was not there has a row too.
+
+    variance : of each user. ratings : how many the directions were made of.
+    items : (N, R) their singular vectors over the items, by falling singular value.
+    counts : (N,) float64, ratings of each item.
     """
 
+    variance: float
+    ratings: int
     items: npt.NDArray[np.float64]
-    roots: npt.NDArray[np.float64]
-    known: npt.NDArray[np.float64]
+    counts: npt.NDArray[np.float64]
 
     @classmethod
-    def of(cls, ratings: Ratings, count: int) -> UserDirections:
-        """The ``count`` leading ones, or as many as there are."""
-        if not len(ratings) or not count:
-            items = np.zeros((ratings.n_items, 0))
-        else:
+    def of(cls, settings: FitSettings, ratings: Ratings) -> UserTarget:
+        """As the settings say; of fewer directions where the ratings have not so many."""
+        assert settings.user_rank is not None and settings.user_variance is not None
+        items = np.zeros((ratings.n_items, 0))
+        if len(ratings):
             rated, by_user, by_item = _who_rated_what(ratings)
-            scores = _directions(rated.T.tocsr(), by_item, by_user, count)
-            sizes = np.linalg.norm(scores, axis=0)
-            scores = scores[:, np.argsort(-sizes, kind="stable")]
+            scores = _directions(rated.T.tocsr(), by_item, by_user, settings.user_rank)
+            scores = scores[:, np.argsort(-np.linalg.norm(scores, axis=0), kind="stable")]
             left = rated.T @ scores - np.outer(by_item, by_user @ scores)
             items = left / np.maximum(np.linalg.norm(left, axis=0), _NOTHING)
-        roots = np.sqrt(np.maximum(ratings.item_counts, 1))
-        shares = ratings.item_counts / max(len(ratings), 1)
-        return cls(items, roots, np.sqrt(shares))
+        counts = ratings.item_counts.astype(np.float64)
+        return cls(settings.user_variance, len(ratings), items, counts)
 
-    def rows(self, signals: Signals, ratings: int) -> npt.NDArray[np.float64]:
-        """(M, K) the users' rows, of length 1, or of zeros for one that no direction knows.
+    def loadings(self, signals: Signals) -> npt.NDArray[np.float64]:
+        """(M, R) V of the users that are the signals: T = V Vᵀ between any of them.
 
-        signals : users as rows, of these or of other people. ratings : how many the directions
-            were made of.
+        A user without ratings, or whom no direction knows, has a row of zeros.
         """
-        sizes = np.maximum(signals.sizes, 1)
-        entries = 1 / (np.sqrt(sizes)[signals.owners] * self.roots[signals.indices])
-        own = np.sqrt(signals.sizes / max(ratings, 1))
-        found = signals.matrix(entries) @ self.items - np.outer(own, self.known @ self.items)
-        return _of_length_1(found)
+        total = max(self.ratings, 1)
+        roots = np.sqrt(np.maximum(self.counts, 1))
+        sizes = np.sqrt(np.maximum(signals.sizes, 1))
+        entries = 1 / (sizes[signals.owners] * roots[signals.indices])
+        known = np.sqrt(self.counts / total) @ self.items
+        found = signals.matrix(entries) @ self.items
+        found -= np.outer(np.sqrt(signals.sizes / total), known)
+        return np.sqrt(self.variance) * _of_length_1(found)
 
 
 def _who_rated_what(

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from gmc_core.base.errors import ConfigError
 from gmc_core.base.kinds import Number, NumberOrFile, Numbers, OneOf, Size, Whole, YesNo, listed
 from gmc_core.base.setting import Control, check, declared
+from gmc_core.gaussian import two_sided_settings as two_sided
 from gmc_core.gaussian.declaration import (
     EXACT,
+    ONE_SIDED,
     FitSetting,
     fit_setting,
 )
@@ -88,7 +90,7 @@ class FitSettings:
         noun="ε",
         flag="--epsilon",
         about="added to the covariance's diagonal, equation (7)",
-        usual={"paper": PAPER_EPSILON, "mixture": PAPER_EPSILON, "exact": 0.0, "ordinal": 0.0},
+        usual={"paper": PAPER_EPSILON, "mixture": PAPER_EPSILON, **dict.fromkeys(EXACT, 0.0)},
         scaled=True,
         control=Control(
             card="m_step",
@@ -120,7 +122,7 @@ class FitSettings:
         noun="The noise variance",
         flag="--noise",
         about="noise Σ_w of a rating: a variance, a .csv of item,variance lines, or an .npy matrix",
-        usual={"paper": 0.0, "mixture": 0.0, "exact": 0.5, "ordinal": 0.5},
+        usual={"paper": 0.0, "mixture": 0.0, **dict.fromkeys(EXACT, 0.5)},
         scaled=True,
         control=Control(
             card="e_step",
@@ -212,7 +214,8 @@ class FitSettings:
         noun="The model",
         flag="--model",
         about="paper: MAP-EM; exact: exact EM with a prior; ordinal: the same on ordered ratings; "
-        "mixture: several Gaussians. Sets the defaults of the others",
+        "two-sided: users resemble each other too; mixture: several Gaussians. Sets the defaults "
+        "of the others",
     )
     prior_strength: float | None = fit_setting(
         None,
@@ -294,7 +297,7 @@ class FitSettings:
         kind=YesNo(),
         noun="Learning the noise",
         flag="--learn-noise",
-        models=EXACT,
+        models=ONE_SIDED,
         about="the noise variance is only where it begins: every M-step takes a new one",
         control=Control(
             card="model",
@@ -340,6 +343,11 @@ class FitSettings:
         ),
     )
 
+    ordered: bool | None = two_sided.ORDERED
+    user_rank: int | None = two_sided.RANK
+    user_strength: float | None = two_sided.STRENGTH
+    user_variance: float | None = two_sided.VARIANCE
+
     def __post_init__(self) -> None:
         check(self)
         self._check_together()
@@ -348,6 +356,11 @@ class FitSettings:
     def is_exact(self) -> bool:
         """Whether the M-step keeps the posterior covariance."""
         return self.model in EXACT
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether a rating is the interval that a latent response falls into."""
+        return self.model == "ordinal" or (self.model == "two-sided" and self.ordered is not False)
 
     @property
     def uses_attributes(self) -> bool:
@@ -366,9 +379,14 @@ class FitSettings:
         one_variance = not (isinstance(self.noise, str) or self.noise == 0)
         if self.learn_noise and not one_variance:
             raise ConfigError("Learning the noise begins with one variance above 0; give that.")
-        if self.model == "ordinal" and not one_variance:
+        if (self.is_ordered or self.model == "two-sided") and not one_variance:
             raise ConfigError(
-                "Ordered ratings need one noise variance above 0, the spread of a latent value."
+                "Ordered ratings and two-sided models need one noise variance above 0, the spread "
+                "of a latent value."
+            )
+        if self.model == "two-sided" and self.signals != "rows":
+            raise ConfigError(
+                "A two-sided model has items and users already; take rows as signals."
             )
 
     def resolved(self, scale: RatingScale, items: int | None = None) -> FitSettings:

@@ -76,7 +76,7 @@ class UserSide:
 class TwoSidedState(EmState):
     """All that the next iteration needs.
 
-    users : None during the warm-up, which knows of the items' side alone.
+    users : None where there is the items' side alone, as during the warm-up.
     """
 
     users: UserSide | None = None
@@ -88,7 +88,7 @@ class TwoSidedEm(ExactEm):
 
     signals, epsilon, noise, team, options : as of :class:`gmc_core.gaussian.exact.ExactEm`. The
         users' side begins where the warm-up ends.
-    prior : of W, whose target W starts from.
+    prior : of W, whose target W starts from; one of no columns leaves the items' side alone.
 
     Raises
     ------
@@ -138,7 +138,7 @@ class TwoSidedEm(ExactEm):
     ) -> tuple[TwoSidedState, float | None]:
         """W and x, then (μ, Σ, B)."""
         users = None
-        if state.iteration >= self.options.warm:
+        if state.iteration >= self.options.warm and self._prior.loadings.shape[1]:
             users = self._users_step(state)
         new, change = super().m_step(state, spare)
         return (

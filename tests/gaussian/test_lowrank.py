@@ -1,4 +1,5 @@
-"""W Wᵀ + D from partly observed vectors: the dense definition agrees, the likelihood never falls."""
+"""W Wᵀ + D from partly observed vectors: the dense definition agrees, no step lowers the
+likelihood."""
 
 from __future__ import annotations
 
@@ -48,7 +49,9 @@ def test_the_posterior_is_that_of_the_dense_joint_gaussian():
         K = W[o] @ W[o].T + np.diag(D[o])
         cross = W[o].T @ np.linalg.inv(K)
         np.testing.assert_allclose(found.means[i], cross @ r, atol=1e-10)
-        np.testing.assert_allclose(unpacked(found.spreads[i]), np.eye(RANK) - cross @ W[o], atol=1e-10)
+        np.testing.assert_allclose(
+            unpacked(found.spreads[i]), np.eye(RANK) - cross @ W[o], atol=1e-10
+        )
         sign, log_det = np.linalg.slogdet(K)
         np.testing.assert_allclose(found.log_det[i], log_det, atol=1e-9)
         total -= 0.5 * (r @ np.linalg.solve(K, r) + log_det + len(o) * np.log(2 * np.pi))

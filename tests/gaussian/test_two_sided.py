@@ -86,7 +86,9 @@ def test_an_iteration_is_that_of_the_definition():
         o = np.flatnonzero(known[u])
         second = NOISE * P + sum((spreads[i] + np.outer(X[i], X[i]) for i in o), np.zeros_like(P))
         linear = NOISE * p[u] + left[u, o] @ X[o]
-        np.testing.assert_allclose(new.users.loadings[u], np.linalg.solve(second, linear), atol=1e-8)
+        np.testing.assert_allclose(
+            new.users.loadings[u], np.linalg.solve(second, linear), atol=1e-8
+        )
     for i in range(ITEMS):
         own = new.users.loadings[known[:, i]]
         mean = np.linalg.solve(own.T @ own + NOISE * np.eye(RANK), own.T @ left[known[:, i], i])

@@ -30,8 +30,6 @@ from gmc_core.gaussian.two_sided import UserSide
 FloatArray = npt.NDArray[np.floating]
 Floats = npt.NDArray[np.float64]
 
-# Times that loadings and responses of new users are estimated in turn.
-ROUNDS = 2
 # Pairs whose C_i are held at once.
 _PAIRS = 1 << 12
 
@@ -112,15 +110,13 @@ class UserFolding:
         believed = FactorPosteriors(factors.astype(self.spreads.dtype), self.spreads, none, none)
         turned, (_, entries, _) = transposed(signals), signals.by_coordinate
         terms = self.penalty, pulls
-        for _ in range(ROUNDS):
-            weights = fold_in(with_loadings(signals, found), gaussian, noise, team, ordinal)
-            left = variance * weights.astype(np.float64)
-            left += np.einsum("pr,pr->p", found[signals.owners], factors[signals.indices])
-            each = np.full(signals.count, variance)
-            found = loadings_m_step(turned, left[entries], believed, each, terms, team).astype(
-                np.float64
-            )
-        return found
+        weights = fold_in(with_loadings(signals, found), gaussian, noise, team, ordinal)
+        left = variance * weights.astype(np.float64)
+        left += np.einsum("pr,pr->p", found[signals.owners], factors[signals.indices])
+        each = np.full(signals.count, variance)
+        # Once: estimating responses and loadings in turn again changes no digit of the errors.
+        found = loadings_m_step(turned, left[entries], believed, each, terms, team)
+        return found.astype(np.float64)
 
     def variances(
         self,

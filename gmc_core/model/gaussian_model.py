@@ -70,9 +70,14 @@ class Posterior:
         return np.sqrt(self.variance + self.noise_variance)
 
     def contributions(self, item: int) -> Floats:
-        """(n,) share of each rated item in ``mean``; they sum to mean - prior mean."""
+        """(n,) share of each rated item in ``mean``; they sum to mean - prior mean, less what
+        :meth:`of_similar_users` says."""
         row = self._gaussian.covariance.submatrix(np.array([item]), self.observed)[0]
         return row * self.weights
+
+    def of_similar_users(self, item: int) -> float | None:
+        """What users who resemble this one add to ``mean``; None where the model knows of none."""
+        return None
 
     def covariance(self, items: Positions, others: Positions) -> Floats:
         """Posterior covariance between ``items`` and ``others``."""
@@ -403,7 +408,8 @@ class GaussianModel:
             )
             for k in order
         ]
-        return Explanation(parts, float(posterior.prior_mean[item]), self.title(item))
+        start, similar = float(posterior.prior_mean[item]), posterior.of_similar_users(item)
+        return Explanation(parts, start, self.title(item), similar)
 
     def most_informative(
         self, posterior: Posterior, candidates: Positions, top: int = 5

@@ -37,6 +37,10 @@ class TwoSidedPosterior(Posterior):
     similar: Floats
     similar_variance: Floats = field(repr=False)
 
+    def of_similar_users(self, item: int) -> float:
+        """h of the item."""
+        return float(self.similar[item])
+
     def covariance(self, items: Positions, others: Positions) -> Floats:
         """Posterior covariance between ``items`` and ``others``."""
         same = np.equal.outer(items, others)
@@ -59,7 +63,7 @@ class TwoSidedModel(GaussianModel):
     def signals_of(self, ratings: Ratings) -> Signals:
         """Users' ratings as this model's signals, with attributes and loadings."""
         signals = super().signals_of(ratings)
-        if ratings is self.ratings and self.loadings is not None:
+        if self.loadings is not None and self._trained_on(ratings):
             return with_loadings(signals, self.loadings)
         return with_loadings(signals, self._folded(signals))
 
@@ -86,11 +90,12 @@ class TwoSidedModel(GaussianModel):
         known = self._completed(items, ratings, covariates)
         found = super().posterior(items, ratings, known)
         assert self.gaussian.coefficients is not None
-        own = known[-self.folding.rank :]
-        similar = self.gaussian.coefficients[:, -self.folding.rank :] @ own
+        count, coefficients = len(known) - self.folding.rank, self.gaussian.coefficients
+        own = known[count:]
+        similar = coefficients[:, count:] @ own
         spread = self.folding.variances_of_all(own[None])[0]
         described = {one.name: getattr(found, one.name) for one in fields(Posterior)}
-        described["prior_mean"] = found.prior_mean - similar
+        described["prior_mean"] = self.gaussian.mean + coefficients[:, :count] @ known[:count]
         described["variance"] = found.variance + spread
         return TwoSidedPosterior(**described, similar=similar, similar_variance=spread)
 
@@ -98,7 +103,7 @@ class TwoSidedModel(GaussianModel):
         """What the attributes of the user at a position of ``ratings`` say and, for a user of the
         training data, the loadings after that."""
         known = super().covariates_of(ratings, user)
-        if ratings is not self.ratings or self.loadings is None:
+        if self.loadings is None or not self._trained_on(ratings):
             return known
         return np.concatenate([self._attributes(known), self.loadings[user]])
 
@@ -111,6 +116,13 @@ class TwoSidedModel(GaussianModel):
         """(M, N) what h adds to the variance, for every item."""
         assert signals.covariates is not None
         return self.folding.variances_of_all(signals.covariates[:, -self.folding.rank :])
+
+    def _trained_on(self, ratings: Ratings) -> bool:
+        """Whether these are the training ratings, perhaps read again."""
+        own = self.ratings
+        if own is None or ratings is own:
+            return own is not None
+        return ratings.n_users == own.n_users and ratings.sha256 == own.sha256
 
     def _attributes(self, covariates: npt.ArrayLike | None) -> Floats:
         """(G,) the x of attributes; zeros where nothing is known of them."""

@@ -21,8 +21,6 @@ EXACT: tuple[ModelKind, ...] = ("exact", "ordinal", "two-sided")
 # Of these those that know of the items' side alone.
 ONE_SIDED: tuple[ModelKind, ...] = ("exact", "ordinal")
 
-# More different ratings than this are no ordered values, but numbers.
-MAX_VALUES = 50
 
 
 def variance_unit(scale: RatingScale) -> float:

@@ -21,11 +21,12 @@ import numpy.typing as npt
 from scipy.special import log_ndtr, ndtri
 
 from gmc_core.base.errors import ConfigError, NotFiniteError, NumericalError
-from gmc_core.gaussian.declaration import MAX_VALUES as MAX_VALUES
 from gmc_core.gaussian.linalg import latent as compiled
 from gmc_core.gaussian.linalg.solve import Systems
 
 Floats = npt.NDArray[np.float64]
+
+MAX_VALUES = 50
 
 # Half of the distance between neighbouring values, less a rounding error: inside it a
 # number is projected to the value it is near.

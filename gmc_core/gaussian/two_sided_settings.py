@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gmc_core.base.kinds import Number, Whole, YesNo
 from gmc_core.base.setting import Control
-from gmc_core.gaussian.declaration import MAX_VALUES, ModelKind, fit_setting
+from gmc_core.gaussian.declaration import ModelKind, fit_setting
 
 if TYPE_CHECKING:
     from gmc_core.data.ratings import RatingScale
@@ -17,6 +17,8 @@ TWO_SIDED: tuple[ModelKind, ...] = ("two-sided",)
 
 def ordered_by_default(scale: RatingScale, items: int | None) -> bool:
     """Whether the scale has so few values that ratings are grades."""
+    from gmc_core.gaussian.ordinal import MAX_VALUES  # NumPy, which help texts do without
+
     return scale.levels is not None and 3 <= len(scale.levels) <= MAX_VALUES
 
 
@@ -30,7 +32,7 @@ ORDERED: Any = fit_setting(
     about="a rating is the interval that a latent response falls into, as with ordinal; "
     "--no-ordered reads it as a number, as exact does",
     usual=dict.fromkeys(TWO_SIDED, ordered_by_default),
-    usual_words=f"on for scales of 3 to {MAX_VALUES} values",
+    usual_words="on for scales of few values",
     control=Control(
         card="model",
         label="Ratings are ordered values",

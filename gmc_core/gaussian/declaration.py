@@ -22,7 +22,6 @@ EXACT: tuple[ModelKind, ...] = ("exact", "ordinal", "two-sided")
 ONE_SIDED: tuple[ModelKind, ...] = ("exact", "ordinal")
 
 
-
 def variance_unit(scale: RatingScale) -> float:
     """What 1 star² is on this scale: the same share of the squared range."""
     return 1.0 if scale.is_stars else ((scale.high - scale.low) / 4) ** 2

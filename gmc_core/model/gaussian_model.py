@@ -339,6 +339,10 @@ class GaussianModel:
             return None
         return self.groups.covariates(row_of(ratings.user_info, user), 1)[0]
 
+    def besides_ratings(self, covariates: Floats | None) -> Floats | None:
+        """Of what :meth:`covariates_of` says that which does not rest on the user's ratings."""
+        return covariates
+
     def _check_observed(self, items: Positions, ratings: Floats) -> None:
         if len(items) != len(ratings):
             raise DataError("Give one rating per item.")

@@ -107,6 +107,11 @@ class TwoSidedModel(GaussianModel):
             return known
         return np.concatenate([self._attributes(known), self.loadings[user]])
 
+    def besides_ratings(self, covariates: Floats | None) -> Floats | None:
+        """The attributes, without loadings; None where the model knows of no attributes."""
+        count = len(self._attributes(None))
+        return covariates[:count] if covariates is not None and count else None
+
     def pair_variances(self, signals: Signals, users: Positions, items: Positions) -> Floats:
         """(P,) what h adds to the variance at pairs of signal and item."""
         assert signals.covariates is not None

@@ -111,9 +111,7 @@ def test_variances_are_those_of_both_sides(model, done):
     )
     found = spread(done)  # of a fit and of its model alike
     at = SPLIT.test_users == 5
-    np.testing.assert_allclose(
-        found.sd[at], posterior.rating_sd[SPLIT.test_items[at]], rtol=1e-6
-    )
+    np.testing.assert_allclose(found.sd[at], posterior.rating_sd[SPLIT.test_items[at]], rtol=1e-6)
     (block,) = completed_blocks(model, sd=True, interval=True)
     unseen = np.setdiff1d(np.arange(TRAIN.n_items), posterior.observed)
     np.testing.assert_allclose(block.sd[5, unseen], posterior.rating_sd[unseen], rtol=1e-6)

@@ -77,7 +77,8 @@ class UserFolding:
         rank = loadings.shape[1]
         gram = loadings.T @ loadings + variance * np.eye(rank)
         beta = np.linalg.solve(gram, loadings.T @ prior.loadings)
-        return cls(target, penalty, prior.strength / variance * beta.T, spreads)
+        pulls = np.asarray(prior.strength / variance * beta.T, dtype=np.float64)
+        return cls(target, penalty, pulls, spreads)
 
     @property
     def rank(self) -> int:

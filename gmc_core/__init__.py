@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from gmc_core.model.gaussian_model import GaussianModel
     from gmc_core.model.model_file import load_model, save_model
     from gmc_core.protocol.filters import Filter, apply_filter
+    from gmc_core.protocol.latest_splits import latest_split
     from gmc_core.protocol.metrics import Scores, score
+    from gmc_core.protocol.random_splits import random_split
     from gmc_core.protocol.splits import Split, no_split, pair_split, strong_split, weak_split
     from gmc_core.tables.imputer import GaussianImputer as GaussianImputer
 
@@ -55,11 +57,13 @@ __all__ = [
     "Scores",
     "Split",
     "apply_filter",
+    "latest_split",
     "load",
     "load_model",
     "load_named",
     "no_split",
     "pair_split",
+    "random_split",
     "run_experiment",
     "save_model",
     "score",
@@ -85,6 +89,8 @@ _MODULES = {
     "model.model_file": "load_model save_model",
     "protocol.filters": "Filter apply_filter",
     "protocol.metrics": "Scores score",
+    "protocol.latest_splits": "latest_split",
+    "protocol.random_splits": "random_split",
     "protocol.splits": "Split no_split pair_split strong_split weak_split",
     # Not in __all__: a star import must not fail where scikit-learn is not installed.
     "tables.imputer": "GaussianImputer",

@@ -14,8 +14,9 @@ from gmc_core.fitting.duration import estimate_seconds
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol.filters import FilterReport
 from gmc_core.protocol.splits import Split, default_counts
-from gmc_dashboard.data import data_source, overview
+from gmc_dashboard.data import data_source, overview, time_figures
 from gmc_dashboard.data import figures as figures
+from gmc_dashboard.data.held_out import held_out_controls
 from gmc_dashboard.fit.run_words import derived_scale
 from gmc_dashboard.shared import context, sources
 from gmc_dashboard.shared.components import (
@@ -33,7 +34,7 @@ from gmc_dashboard.shared.units import PROTOCOLS, bytes_text, duration, flops_te
 
 # Constants ---------------------------------------------------------------------------
 
-CHOICES = ("weak", "strong", "none")
+CHOICES = ("weak", "strong", "random", "latest", "none")
 TITLES_SHOWN = 500
 CHART_HEIGHT = 290
 
@@ -55,7 +56,8 @@ def take(field: str) -> None:
     """Take a widget's value over into the selection; an emptied one stays as it was."""
     value = st.session_state[f"data_{field}"]
     if value is not None:
-        context.choose(**{field: value})
+        # What one protocol holds out says nothing of another.
+        context.choose(**{field: value}, **({"held": ""} if field == "protocol" else {}))
 
 
 # Cards -------------------------------------------------------------------------------
@@ -107,6 +109,32 @@ def charts_card(ratings: Ratings) -> None:
                 figures.activity_alt(counts, kind),
                 key=f"data_{kind}_counts",
             )
+
+
+def times_card(ratings: Ratings) -> None:
+    """When the ratings were given: by month, and in sessions."""
+    if not ratings.has_times:
+        st.info(
+            "No time of a rating is known, so there are no months and no sessions to show. The "
+            "reading report says why, if the source has a column of times."
+        )
+        return
+    found, by_month = context.timing()
+    number_row(overview.session_numbers(found))
+    left, right = st.columns(2, gap="medium")
+    with left:
+        chart(
+            time_figures.by_month(by_month, dark=is_dark(), height=CHART_HEIGHT),
+            time_figures.by_month_alt(by_month),
+            key="data_months",
+        )
+    with right:
+        chart(
+            time_figures.session_sizes(found, dark=is_dark(), height=CHART_HEIGHT),
+            time_figures.session_sizes_alt(found),
+            key="data_sessions",
+        )
+    fact(overview.session_sentence(found))
 
 
 def titles_card(ratings: Ratings) -> None:
@@ -232,6 +260,7 @@ def filter_effect(report: FilterReport, before: Ratings) -> None:
 def protocol_card() -> None:
     """What is hidden to test the model on."""
     st.subheader("Protocol", anchor=False)
+    ratings, _ = context.filtered()
     chosen = context.current()
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     left.segmented_control(
@@ -248,9 +277,11 @@ def protocol_card() -> None:
         max_value=context.LARGEST_COUNT,
         step=1,
         disabled=chosen.protocol == "none",
-        help="Which users and ratings are drawn. The same seed gives the same split anywhere.",
+        help="Which users and ratings are drawn. The same seed gives the same split anywhere. "
+        "With folds, it counts them: seed 0 is the first.",
         **bound("seed"),
     )
+    held_out_controls(ratings)
     st.markdown(overview.protocol_text(chosen.protocol))
     split = context.split()
     number_row(overview.split_numbers(split))
@@ -262,7 +293,7 @@ def protocol_notes(split: Split) -> None:
     ratings, _ = context.filtered()
     for note in split.notes:
         fact(note)
-    if split.protocol != "none" and not split.notes:
+    if split.protocol in ("weak", "strong") and not split.notes:
         weak, strong = default_counts(ratings.n_users)
         fact(f"The paper's numbers: {weak:,} users to train on and {strong:,} novel users.")
 
@@ -316,8 +347,8 @@ def overview_section(pending: str) -> None:
         if loaded.report.scale_derived:
             note = derived_scale(loaded.ratings.scale, loaded.report.scale_derived)
             st.info(note, icon=":material/straighten:")
-        charts, titles, reading, conditions = st.tabs(
-            ["Charts", "Most rated titles", "Reading report", "Licence and citation"],
+        charts, titles, times, reading, conditions = st.tabs(
+            ["Charts", "Most rated titles", "Times", "Reading report", "Licence and citation"],
             key="tab",
             bind="query-params",
         )
@@ -325,6 +356,8 @@ def overview_section(pending: str) -> None:
             charts_card(loaded.ratings)
         with titles:
             titles_card(loaded.ratings)
+        with times:
+            times_card(loaded.ratings)
         with reading:
             reading_card(loaded)
         with conditions:

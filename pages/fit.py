@@ -19,7 +19,6 @@ from gmc_dashboard.shared import context, found_run, sources
 from gmc_dashboard.shared.chosen_data import filtered_or_way_on
 from gmc_dashboard.shared.components import empty_state, escape, guard, page_header
 from gmc_dashboard.shared.run_pages import place_of
-from gmc_dashboard.shared.units import PROTOCOLS
 
 
 def start(config: ExperimentConfig, cost: dict[str, Any] | None = None) -> None:
@@ -39,7 +38,7 @@ def settings() -> None:
         st.markdown(
             f"**{escape(sources.title(chosen.data))}**: {ratings.n_users:,} users, "
             f"{ratings.n_items:,} items, {len(ratings):,} ratings after the filter; "
-            f"{PROTOCOLS[chosen.protocol]}.",
+            f"{context.protocol_words()}.",
             width="content",
         )
         st.page_link(

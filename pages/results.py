@@ -1,4 +1,4 @@
-"""Results: the paper's two tables with this product's own figures beside them."""
+"""Results: the paper's two tables, and the literature's under random hold-out, with own figures."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import streamlit as st
 
 from gmc_core.fitting.experiment import ExperimentConfig
 from gmc_core.paper.published import TABLES, PublishedTable
+from gmc_core.paper.random_holdout import RANDOM_TABLES
 from gmc_core.paper.reproduction import (
     REPETITIONS,
     Reproduction,
@@ -17,6 +18,7 @@ from gmc_core.runs.store import Run
 from gmc_core.runs.store.naming import distinct_names
 from gmc_dashboard.data import own_file
 from gmc_dashboard.fit.run_view import STATES
+from gmc_dashboard.results import random_table
 from gmc_dashboard.results.table import as_csv, as_html, as_json, as_markdown, measured_sentence
 from gmc_dashboard.shared import context, sources
 from gmc_dashboard.shared.components import download, escape, guard, page_header
@@ -180,5 +182,8 @@ with guard():
     for key in ("ml-1m", "eachmovie"):
         show(key, TABLES[key])
     runs = context.store().runs()
+    for published in RANDOM_TABLES.values():
+        st.subheader(f"{published.data_set}, random hold-out", anchor=False)
+        random_table.show(published, runs)
     if any(run.state in ("queued", "running") for run in runs):
         redraw_on_progress(fingerprint(runs))

@@ -215,8 +215,8 @@ def test_what_is_there_is_not_refused(monkeypatch):
 PUBLIC = [
     "DelimitedOptions", "ExperimentConfig", "Filter", "Fit", "FitSettings", "GaussianModel",
     "GmcError", "IterationRecord", "RatingScale", "Ratings", "Scores", "Split", "apply_filter",
-    "load", "load_model", "load_named", "no_split", "pair_split", "run_experiment", "save_model",
-    "score", "settings_for", "strong_split", "weak_split",
+    "latest_split", "load", "load_model", "load_named", "no_split", "pair_split", "random_split",
+    "run_experiment", "save_model", "score", "settings_for", "strong_split", "weak_split",
 ]  # fmt: skip
 
 

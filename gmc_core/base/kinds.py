@@ -153,6 +153,28 @@ class Whole(Plain):
 
 
 @dataclass(frozen=True)
+class WholeOrWord(Plain):
+    """A whole number of at least ``low``, or the word ``word``."""
+
+    low: int
+    word: str
+    metavar: str = "N"
+
+    @property
+    def range(self) -> str:
+        return f"{Whole(self.low).range} or {self.word}"
+
+    def holds(self, value: Any) -> bool:
+        return Whole(self.low).holds(value) or (isinstance(value, str) and value == self.word)
+
+    def normal(self, value: Any) -> Any:
+        return Whole().normal(value)
+
+    def parse(self, text: str) -> int | str:
+        return text if text == self.word else Whole().parse(text)
+
+
+@dataclass(frozen=True)
 class OneOf(Plain):
     """One of a few words."""
 

@@ -13,7 +13,7 @@ from gmc_core.cli.options import add_option
 from gmc_core.cli.reading import add_reading_arguments, reading_from_arguments
 from gmc_core.cli.values import number, whole
 from gmc_core.data.hashes import option
-from gmc_core.fitting.config import PROTOCOLS, ExperimentConfig
+from gmc_core.fitting.config import OF_HELD_OUT, PROTOCOLS, ExperimentConfig
 from gmc_core.gaussian.models import settings_for
 from gmc_core.gaussian.settings import FitSettings, settings_of_a_fit
 from gmc_core.protocol.filter_options import Filter
@@ -39,7 +39,7 @@ HASHES = {
     "noise": "the file of noise variances",
 }
 # What belongs to the drawing of splits.
-_DRAWN = ("seed", "repetitions", "weak_users", "strong_users")
+_DRAWN = ("seed", "repetitions", "weak_users", "strong_users", *OF_HELD_OUT)
 
 
 def add_experiment_arguments(
@@ -73,6 +73,11 @@ def add_experiment_arguments(
                 help=f"refuse other data: SHA-256 of {what} (12 or more of its digits)",
             )
     add(data, *declared(Filter).values())
+    data.add_argument(
+        "--no-filter",
+        action="store_true",
+        help="leave out nobody and nothing, as the literature's random hold-outs do",
+    )
     protocol = parser.add_argument_group("protocol")
     # A pair of files is a protocol that --train and --test choose.
     add(protocol, experiment["protocol"], choices=[one for one in PROTOCOLS if one != "pair"])
@@ -135,7 +140,7 @@ def config_from_arguments(args: argparse.Namespace, **fit: Any) -> ExperimentCon
         protocol="pair" if pair else (args.protocol or "weak"),
         train_file=args.train,
         test_file=args.test,
-        filter=Filter(**_given(found, declared(Filter))),
+        filter=_filter(args),
         fit=_settings(args, fit),
         expected={role: value for role, value in expected.items() if value is not None},
         **drawn,
@@ -145,6 +150,16 @@ def config_from_arguments(args: argparse.Namespace, **fit: Any) -> ExperimentCon
 def _given(found: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     """Those of the options that were given."""
     return {name: found[name] for name in names if found.get(name) is not None}
+
+
+def _filter(args: argparse.Namespace) -> Filter:
+    given = _given(vars(args), declared(Filter))
+    if not args.no_filter:
+        return Filter(**given)
+    least = [declared(Filter)[name].flag for name in given if name != "max_items"]
+    if least:
+        raise ConfigError(f"--no-filter and {least[0]} exclude each other; give one of them.")
+    return Filter(0, 0, given.get("max_items"))
 
 
 def _settings(args: argparse.Namespace, others: dict[str, Any]) -> FitSettings:
@@ -168,9 +183,11 @@ def _refuse_with_pair(args: argparse.Namespace) -> None:
         raise ConfigError("--train and --test belong together; give both.")
     chooses = {"data": "--data", "protocol": "--protocol"}
     chooses |= {name: one.flag for name, one in declared(Filter).items()}
-    chooses |= {"weak_users": "--weak-users", "strong_users": "--strong-users"}
+    drawing = declared(ExperimentConfig)
+    chooses |= {name: drawing[name].flag for name in ("weak_users", "strong_users", *OF_HELD_OUT)}
+    chooses["no_filter"] = "--no-filter"
     for name, flag in chooses.items():
-        if getattr(args, name) is not None:
+        if getattr(args, name) not in (None, False):
             raise ConfigError(
                 f"--train and --test are taken as they are, so {flag} has no meaning with them."
             )

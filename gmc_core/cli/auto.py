@@ -49,6 +49,13 @@ def add_parser(commands: Any) -> None:
         action="store_false",
         help="without what is known of users besides ratings (age, gender, …)",
     )
+    parser.add_argument(
+        "--times",
+        dest="use_times",
+        action="store_true",
+        help="also with session noise, which reads when ratings were given, those to be predicted "
+        "included; such figures are not to be compared with those from ratings alone",
+    )
     add_experiment_arguments(parser, skip=[name for name in FIT if name != "dtype"])
     add_resource_arguments(parser)
     output = parser.add_argument_group("output")
@@ -89,6 +96,7 @@ def run(args: argparse.Namespace) -> int:
             seed=seed,
             dtype=config.fit.dtype,
             attributes=args.use_attributes,
+            times=args.use_times,
             team=team,
             on_trial=tell,
         )

@@ -10,6 +10,7 @@ from gmc_core.base.errors import ConfigError
 from gmc_core.cli.arguments import FIT, add_experiment_arguments, config_from_arguments, whole
 from gmc_core.cli.output import check_output, duration, figure, note, table, write_text
 from gmc_core.cli.parser import add_command
+from gmc_core.fitting.config import OF_HELD_OUT
 
 if TYPE_CHECKING:
     from gmc_core.paper.claims import Subject
@@ -25,7 +26,8 @@ POLL_SECONDS = 0.5
 PATIENCE = 3  # times that a run whose worker died is resumed
 # What the claims themselves decide.
 SKIPPED = (
-    "train", "test", "protocol", "seed", "repetitions", "weak_users", "strong_users", *FIT,
+    "train", "test", "protocol", "seed", "repetitions", "weak_users", "strong_users",
+    *OF_HELD_OUT, *FIT,
 )  # fmt: skip
 
 

@@ -125,7 +125,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     config = config_from_arguments(args)
     if config.protocol == "none":
-        raise ConfigError("--protocol none holds nothing out; compare with weak or strong.")
+        raise ConfigError("--protocol none holds nothing out; compare with another one.")
     _check_names(args, external)
     comparison = _compared(args, config, external)
     if args.json is not None:

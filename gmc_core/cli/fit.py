@@ -15,6 +15,7 @@ from gmc_core.cli.arguments import (
 from gmc_core.cli.calibrate import add_intervals_argument, check_intervals, save_calibrated
 from gmc_core.cli.output import check_output, duration, figure, note, size, table, write_json
 from gmc_core.cli.parser import add_command
+from gmc_core.fitting.config import DRAWN, EVERYONE, ExperimentConfig
 
 if TYPE_CHECKING:
     from gmc_core.fitting.experiment import Experiment
@@ -23,6 +24,7 @@ EXAMPLES = """\
   gmc fit --data sample
   gmc fit --data ml-1m --protocol strong --repetitions 3 --json strong.json
   gmc fit --data my-ratings.csv --scale 1,10 --max-items 2000 --model-out my.npz
+  gmc fit --data ml-100k --protocol random --folds published --repetitions 5 --no-filter
   gmc fit --train train.csv --test test.csv --epsilon 0.1 --iterations 20
 """
 # The parts of an iteration's time in its record.
@@ -157,11 +159,9 @@ def _save_model(args: argparse.Namespace, experiment: Experiment) -> None:
     )
     content = "without ratings" if args.without_ratings else "with its training ratings"
     note(f"model of iteration {model.iteration} saved to {path}, {content} ({model.licence})")
-    if experiment.config.protocol in ("weak", "strong"):
-        note(
-            "it has not seen the held-out ratings, nor users who were not drawn; "
-            "--protocol none learns from everything"
-        )
+    if experiment.config.protocol in DRAWN:
+        drawn = "" if experiment.config.protocol in EVERYONE else ", nor users who were not drawn"
+        note(f"it has not seen the held-out ratings{drawn}; --protocol none learns from everything")
 
 
 def summary(result: dict[str, Any]) -> str:
@@ -193,11 +193,11 @@ def summary(result: dict[str, Any]) -> str:
 
 
 def _scores(result: dict[str, Any]) -> str:
-    rows = []
+    rows, config = [], ExperimentConfig.from_dict(result["config"])
     for repetition in result["repetitions"]:
         scores = repetition["scores"]
         if scores is not None:
-            rows.append((f"seed {repetition['seed']}", scores))
+            rows.append((config.split_words(repetition["seed"]), scores))
     if len(rows) > 1:
         rows.append(("all", result["summary"]))
     baselines = [
@@ -239,7 +239,7 @@ def _warnings(result: dict[str, Any]) -> list[str]:
     if few_held_out(total["n"], total["nmae_se"]):
         more = enough_repetitions(repetitions, total["n"], total["nmae_se"])
         text = few_held_out_words(total["n"], data["ratings"])
-        if more and result["config"]["protocol"] in ("weak", "strong"):
+        if more and ExperimentConfig.from_dict(result["config"]).redraws:
             text += f"; --repetitions {more} averages over more draws"
         lines.append(text)
     derived = (data["load_report"] or {}).get("scale_derived")

@@ -51,9 +51,10 @@ def run(args: argparse.Namespace) -> int:
     """Predict."""
     check_output(args.out, "--out")
     reading = reading_from_arguments(args)
-    if reading.pop("format", "delimited") != "delimited" or "duplicates" in reading:
+    of_ratings = {"duplicates", "beside"} & set(reading)
+    if reading.pop("format", "delimited") != "delimited" or of_ratings:
         raise ConfigError(
-            "Pairs are read from delimited text; leave out --format and --duplicates."
+            "Pairs are read from delimited text; leave out --format, --duplicates and --beside."
         )
     import numpy as np
 

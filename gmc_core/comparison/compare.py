@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from gmc_core.base.errors import ConfigError, DataError, GmcError
 from gmc_core.comparison.comparators.measure import Outcome, run_method
-from gmc_core.comparison.comparators.method import Method
+from gmc_core.comparison.comparators.method import Method, reads_times
 from gmc_core.comparison.comparison_files import HeldOutValues, ResultFiles, held_out_of
 from gmc_core.data.ratings import RatingScale
 from gmc_core.gaussian.linalg.threads import ThreadPool
@@ -290,7 +290,7 @@ def compare(
     result: Comparison | None = None
     index = 0
     for split_index, split in enumerate(splits):
-        held = held_out_of(split)
+        held = held_out_of(split, with_times=any(map(reads_times, methods)))
         if result is None:
             result = Comparison(split.train.scale, labels, reference or methods[0].name)
         if split.train.scale != result.scale:

@@ -29,6 +29,7 @@ from gmc_core.base.errors import DataError
 from gmc_core.base.files import replacing
 from gmc_core.comparison.comparators.measure import Outcome
 from gmc_core.comparison.comparators.method import Method
+from gmc_core.data.rating_times import times_sha256
 from gmc_core.protocol.splits import Split
 
 
@@ -58,8 +59,11 @@ class HeldOutValues:
         }
 
 
-def held_out_of(split: Split) -> HeldOutValues:
+def held_out_of(split: Split, *, with_times: bool = False) -> HeldOutValues:
     """The held-out ratings of a split, and its key.
+
+    with_times : whether the times of the ratings are part of the key, as they must be where a
+        method reads them.
 
     Raises
     ------
@@ -75,6 +79,9 @@ def held_out_of(split: Split) -> HeldOutValues:
     digest.update(b"" if split.query is None else split.query.sha256.encode())
     for part in (split.train, split.query):
         digest.update(b"" if part is None else part.side_sha256.encode())
+    if with_times:
+        known = None if split.query is None else split.query.times
+        digest.update(times_sha256(split.train.times, known, split.test_times).encode())
     for array, kind in (
         (split.test_users, "<i8"),
         (split.test_items, "<i8"),

@@ -11,7 +11,7 @@ from typing import Any
 from gmc_core.base.errors import ConfigError
 from gmc_core.comparison.comparators import method_named
 from gmc_core.comparison.comparators.external import installed_baselines
-from gmc_core.comparison.comparators.method import Method
+from gmc_core.comparison.comparators.method import Method, reads_times
 from gmc_core.comparison.comparison_files import method_key
 from gmc_core.data.ratings import RatingScale
 
@@ -115,6 +115,16 @@ class ComparisonPlan:
         """
         content = [sorted(map(method_key, self.make(scale))), sorted(self.seeds)]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+    def reads_times(self, scale: RatingScale) -> bool:
+        """Whether a method's predictions depend on when ratings were given.
+
+        Raises
+        ------
+        GmcError
+            As :meth:`make`.
+        """
+        return any(map(reads_times, self.make(scale)))
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON; :meth:`from_dict` is the way back."""

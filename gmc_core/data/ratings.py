@@ -7,8 +7,8 @@ Everything downstream (splits, model, pages) works on positions 0..M-1 and
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 
@@ -16,16 +16,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from gmc_core.base.errors import ConfigError, DataError, UnknownIdError
-from gmc_core.data.user_info import attribute_column
+from gmc_core.base.errors import ConfigError, DataError
+from gmc_core.data.rating_times import Times, checked_times, taken, times_sha256
+from gmc_core.data.user_info import attribute_column, side_sha256
+from gmc_core.data.vocabulary import Vocabulary as Vocabulary
+from gmc_core.data.vocabulary import encode
+from gmc_core.data.vocabulary import frozen as frozen
 
 FloatArray = npt.NDArray[np.floating]
-
-
-def frozen(array: np.ndarray) -> np.ndarray:
-    """The same array, made read-only (a view's base is left as it was)."""
-    array.setflags(write=False)
-    return array
 
 
 @dataclass(frozen=True)
@@ -116,88 +114,6 @@ class RatingScale:
         return f"{self.low:g}..{self.high:g}, {step}"
 
 
-class Vocabulary:
-    """The distinct ids of users or items, sorted, and the way back.
-
-    Integers sort by value and strings by code point, so the same ratings in
-    another row order have the same positions, hash and splits.
-
-    Parameters
-    ----------
-    ids : distinct ids, all integers or all strings, in rising order.
-    kind : "user" or "item"; used in messages.
-    """
-
-    def __init__(self, ids: npt.ArrayLike, kind: str) -> None:
-        array = np.asarray(ids)
-        if array.dtype.kind in "iu":
-            array = array.astype(np.int64)
-        else:
-            array = np.asarray(array, dtype=object)
-        if len(array) > 1 and not bool(np.all(array[:-1] < array[1:])):
-            raise DataError(f"The {kind} ids must be distinct and in rising order.")
-        self.ids = frozen(array.copy())
-        self.kind = kind
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    @property
-    def are_integers(self) -> bool:
-        """Whether the ids are integers (otherwise they are strings)."""
-        return self.ids.dtype.kind == "i"
-
-    @cached_property
-    def _position(self) -> dict[object, int]:
-        return {value: index for index, value in enumerate(self.ids.tolist())}
-
-    def find(self, ids: Sequence[object] | np.ndarray) -> npt.NDArray[np.int64]:
-        """Positions of ``ids``, -1 where an id is unknown.
-
-        An integer vocabulary also takes the id's decimal text ("12"), and a
-        string vocabulary an integer's text, since files and URLs hold text.
-        """
-        position = self._position
-        return np.fromiter(
-            (position.get(self._normal(value), -1) for value in np.asarray(ids, dtype=object)),
-            dtype=np.int64,
-            count=len(ids),
-        )
-
-    def _normal(self, value: object) -> object:
-        if self.are_integers:
-            if isinstance(value, str):
-                text = value.strip()
-                digits = text[1:] if text[:1] == "-" else text
-                # An id has 19 digits at most, and int() refuses thousands with an error.
-                usable = digits.isascii() and digits.isdigit() and len(digits) < 100
-                return int(text) if usable else value
-            return int(value) if isinstance(value, (int, np.integer)) else value
-        return value if isinstance(value, str) else str(value)
-
-    def index(self, value: object) -> int:
-        """The position of one id.
-
-        Raises
-        ------
-        UnknownIdError
-            If the id is not in the vocabulary.
-        """
-        found = int(self.find([value])[0])
-        if found < 0:
-            kind = "whole numbers" if self.are_integers else "text"
-            example = f", such as {self.ids[0]}" if len(self.ids) else ""
-            raise UnknownIdError(
-                f"There is no {self.kind} {str(value)!r} among the {len(self):,} {self.kind}s of "
-                f"this data; their ids are {kind}{example}."
-            )
-        return found
-
-    def subset(self, keep: np.ndarray) -> Vocabulary:
-        """The vocabulary of the positions where ``keep`` (mask or rising indices) says so."""
-        return Vocabulary(self.ids[keep], self.kind)
-
-
 @dataclass(frozen=True)
 class ItemInfo:
     """What the source says of each item, aligned with the item vocabulary.
@@ -240,6 +156,11 @@ class Ratings:
     user_info : attribute name → (M,) array of that attribute (age, gender, …), as
         :func:`gmc_core.data.user_info.attribute_column` makes it.
     name, licence, citation : of the data set, for display and saved models.
+    times : (nnz,) int64 when each rating was given, in seconds since 1970 (UTC), with
+        :data:`gmc_core.data.rating_times.UNKNOWN_TIME` where that is not known; None if no
+        time is known. They are no part of :attr:`sha256`.
+    folds : (nnz,) int8 the published test set that each rating belongs to, counted from 1, 0
+        for none; None where the data came without. No part of :attr:`sha256` either.
 
     Users and items without ratings are allowed (a filter or a split can leave
     some); missing and 0 are different things.
@@ -256,6 +177,8 @@ class Ratings:
     name: str = "ratings"
     licence: str = "unknown"
     citation: str = ""
+    times: Times | None = None
+    folds: npt.NDArray[np.int8] | None = None
 
     def __post_init__(self) -> None:
         m, n = len(self.users), len(self.items)
@@ -269,12 +192,14 @@ class Ratings:
             raise DataError("Ratings must be finite numbers; leave a missing rating out.")
         if len(self.item_info.titles) != n:
             raise DataError("The item information does not fit the item vocabulary.")
-        for array in (self.indptr, self.indices, self.values):
-            frozen(array)
+        for array in (self.indptr, self.indices, self.values, self.folds):
+            if array is not None:
+                frozen(array)
         info = {str(key): frozen(attribute_column(own)) for key, own in self.user_info.items()}
         if len(info) != len(self.user_info):
             raise DataError("Two attributes of the users have the same name; rename one.")
         object.__setattr__(self, "user_info", MappingProxyType(info))
+        object.__setattr__(self, "times", checked_times(self.times, len(self.values)))
 
     @classmethod
     def from_triplets(
@@ -291,16 +216,17 @@ class Ratings:
         name: str = "ratings",
         licence: str = "unknown",
         citation: str = "",
+        times: npt.ArrayLike | None = None,
     ) -> Ratings:
-        """Build from three arrays of equal length, one entry a rating.
+        """Build from three arrays of equal length, one entry a rating; ``times`` alike.
 
         ``users`` and ``items`` default to the distinct ids present. Two ratings
         of one item by one user are an error here: the readers apply the
         duplicate policy and count it in their report.
         """
         user_ids, item_ids = np.asarray(user_ids), np.asarray(item_ids)
-        users, rows = _encode(user_ids, users, "user")
-        items, columns = _encode(item_ids, items, "item")
+        users, rows = encode(user_ids, users, "user")
+        items, columns = encode(item_ids, items, "item")
         matrix_values = np.asarray(values, dtype=np.float64)
         order = np.lexsort((columns, rows))
         rows, columns, matrix_values = rows[order], columns[order], matrix_values[order]
@@ -324,6 +250,7 @@ class Ratings:
             name=name,
             licence=licence,
             citation=citation,
+            times=taken(checked_times(times, len(order)), order),
         )
 
     def __len__(self) -> int:
@@ -393,29 +320,28 @@ class Ratings:
     def side_sha256(self) -> str:
         """Hash of what models can read besides the ratings: users' attributes and genres;
         "" where there is nothing."""
-        known = {
-            name: (column.astype(np.float64) if column.dtype.kind == "i" else column).tolist()
-            for name, column in sorted(self.user_info.items())
-        }
-        if not known and not any(self.item_info.genres):
-            return ""
-        return hashlib.sha256(repr((known, self.item_info.genres)).encode()).hexdigest()
+        return side_sha256(self.user_info, self.item_info.genres)
+
+    @property
+    def has_times(self) -> bool:
+        """Whether the time of any rating is known."""
+        return self.times is not None
+
+    @cached_property
+    def times_sha256(self) -> str:
+        """Hash of the times, for the key of a fit that uses them; "" where there are none."""
+        return times_sha256(self.times)
 
     def keep_ratings(self, keep: npt.NDArray[np.bool_]) -> Ratings:
         """The same users and items with only the ratings where ``keep`` is true."""
         counts = np.bincount(self.rows[keep], minlength=self.n_users)
-        return Ratings(
-            users=self.users,
-            items=self.items,
+        return replace(
+            self,
             indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
             indices=self.indices[keep],
             values=self.values[keep],
-            scale=self.scale,
-            item_info=self.item_info,
-            user_info=self.user_info,
-            name=self.name,
-            licence=self.licence,
-            citation=self.citation,
+            times=taken(self.times, keep),
+            folds=taken(self.folds, keep),
         )
 
     def select(
@@ -427,32 +353,14 @@ class Ratings:
         user_positions, item_positions = np.flatnonzero(keep_users), np.flatnonzero(keep_items)
         matrix = self.keep_ratings(keep_users[self.rows] & keep_items[self.indices])
         new_item = np.cumsum(keep_items) - 1
-        return Ratings(
+        return replace(
+            matrix,
             users=self.users.subset(user_positions),
             items=self.items.subset(item_positions),
             indptr=np.concatenate([[0], np.cumsum(matrix.user_counts[user_positions])]).astype(
                 np.int64
             ),
             indices=new_item[matrix.indices].astype(np.int32),
-            values=matrix.values,
-            scale=self.scale,
             item_info=self.item_info.subset(item_positions),
             user_info={key: column[user_positions] for key, column in self.user_info.items()},
-            name=self.name,
-            licence=self.licence,
-            citation=self.citation,
         )
-
-
-def _encode(
-    ids: np.ndarray, vocabulary: Vocabulary | None, kind: str
-) -> tuple[Vocabulary, npt.NDArray[np.int64]]:
-    if vocabulary is None:
-        if ids.dtype.kind not in "iu":
-            ids = np.asarray(ids, dtype=object)
-        distinct, codes = np.unique(ids, return_inverse=True)
-        return Vocabulary(distinct, kind), codes.astype(np.int64)
-    codes = vocabulary.find(ids)
-    if (codes < 0).any():
-        vocabulary.index(ids[int(np.flatnonzero(codes < 0)[0])])
-    return vocabulary, codes

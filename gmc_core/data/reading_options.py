@@ -279,6 +279,15 @@ def _options() -> Iterator[Setting]:
         "LOW write --scale=-10,10,continuous",
     )
     yield Setting(
+        name="beside",
+        kind=YesNo(),
+        noun="Whether files beside the ratings are used",
+        flag="--beside",
+        about="take titles, genres and users' attributes of a table of one's own, such as u1.base, "
+        "from the files of MovieLens or EachMovie in its folder",
+        usual_words="off",
+    )
+    yield Setting(
         name="duplicates",
         kind=OneOf(POLICIES),
         noun="The choice among repeated ratings",

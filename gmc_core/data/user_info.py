@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 
 import numpy as np
@@ -37,6 +38,17 @@ def attribute_column(values: npt.ArrayLike) -> np.ndarray:
     texts[unknown] = None
     texts[~unknown] = [str(value) or None for value in known]
     return texts
+
+
+def side_sha256(user_info: Mapping[str, np.ndarray], genres: tuple[tuple[str, ...], ...]) -> str:
+    """Hash of users' attributes and items' genres; "" where there is neither."""
+    known = {
+        name: (column.astype(np.float64) if column.dtype.kind == "i" else column).tolist()
+        for name, column in sorted(user_info.items())
+    }
+    if not known and not any(genres):
+        return ""
+    return hashlib.sha256(repr((known, genres)).encode()).hexdigest()
 
 
 def row_of(user_info: Mapping[str, np.ndarray], user: int) -> dict[str, np.ndarray]:

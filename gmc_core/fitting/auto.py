@@ -25,7 +25,7 @@ from gmc_core.fitting.fit import Fit
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.models import settings_for
 from gmc_core.gaussian.ordinal import MAX_VALUES
-from gmc_core.gaussian.settings import FitSettings, Precision, variance_unit
+from gmc_core.gaussian.settings import USUAL_SESSION_NOISE, FitSettings, Precision, variance_unit
 from gmc_core.protocol.filters import Filter, apply_filter
 from gmc_core.protocol.metrics import PairedDifference, normalized_errors, paired_difference
 from gmc_core.protocol.validation import HeldOutSet, hold_out
@@ -43,6 +43,7 @@ _FACTORS: dict[str, tuple[tuple[str, tuple[float, ...]], ...]] = {
     "exact": (("noise", (0.6, 1.6)), ("prior_strength", (0.4, 2.5))),
     "ordinal": (("noise", (0.6, 1.6)), ("prior_strength", (0.4, 2.5))),
 }
+_OF_SESSIONS = (("session_noise", (0.5, 2.0)), ("session_window", (1 / 3, 3.0)))
 _GENRES = 0.1
 
 
@@ -164,6 +165,7 @@ def choose(
     seed: int = 0,
     dtype: Precision = "float32",
     attributes: bool = True,
+    times: bool = False,
     team: ThreadPool | None = None,
     on_trial: Callable[[Trial], object] | None = None,
 ) -> Choice:
@@ -175,12 +177,14 @@ def choose(
     seconds : wall time to use; the trial that crosses it is finished.
     seed : of the held-out ratings. dtype : of the trials and of the chosen settings.
     attributes : whether what is known of users besides their ratings may be used.
+    times : whether predictions may use when ratings were given, those to be predicted included,
+        by session noise. Such figures are of another task than those from ratings alone.
     on_trial : told of every trial.
 
     Raises
     ------
     ConfigError
-        If ``seconds`` is not above 0.
+        If ``seconds`` is not above 0, or ``times`` are to be used and none is known.
     DataError
         If the ratings are too few.
     Cancelled
@@ -188,6 +192,11 @@ def choose(
     """
     if not seconds > 0:
         raise ConfigError(f"The time to choose in must be above 0 seconds, not {seconds}.")
+    if times and not train.has_times:
+        raise ConfigError(
+            "It is not known when these ratings were given. Choose without times, or use data that "
+            "have them."
+        )
     began = time.perf_counter()
     team = team or ThreadPool()
     reduced, notes = _affordable(train, seconds, dtype)
@@ -223,6 +232,11 @@ def choose(
         attempt(name, replace(start, attributes=attributes) if start.is_exact else start)
     if not trials:
         raise NumericalError("No model could be fitted to these ratings. Look at the data.")
+    if times:
+        best = min(trials, key=lambda trial: trial.nmae)
+        shared = USUAL_SESSION_NOISE * variance_unit(train.scale)
+        label = f"{best.settings.model}, session noise {shared:g}"
+        attempt(label, replace(best.settings, session_noise=shared))
     improved = True
     while improved and time.perf_counter() - began < seconds:
         improved = False
@@ -260,6 +274,11 @@ def _neighbours(settings: FitSettings, train: Ratings) -> Iterator[tuple[str, Fi
         for factor in factors:
             value: Any = float(f"{getattr(settings, name) * factor:.3g}")
             yield f"{name.replace('_', ' ')} {value:g}", replace(settings, **{name: value})
+    if settings.reads_times:
+        for name, factors in _OF_SESSIONS:
+            for factor in factors:
+                value = float(f"{getattr(settings, name) * factor:.3g}")
+                yield f"{name.replace('_', ' ')} {value:g}", replace(settings, **{name: value})
     if settings.is_exact and any(train.item_info.genres):
         assert settings.prior_target is not None
         offset, genres, implicit, own = settings.prior_target

@@ -18,8 +18,11 @@ import psutil
 
 from gmc_core.data.datasets import load_named
 from gmc_core.data.downloads import Progress
+from gmc_core.data.rating_times import times_sha256
 from gmc_core.data.ratings import Ratings, RatingScale
 from gmc_core.data.readers import DelimitedOptions, Loaded, LoadReport, load
+from gmc_core.data.readers.beside import names_beside
+from gmc_core.data.readers.source import open_source
 from gmc_core.fitting.config import MODEL_VERSIONS as MODEL_VERSIONS
 from gmc_core.fitting.config import PROTOCOLS as PROTOCOLS
 from gmc_core.fitting.config import ExperimentConfig as ExperimentConfig
@@ -29,7 +32,9 @@ from gmc_core.fitting.provenance import check_files, check_ratings, file_hashes,
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.protocol.baselines import baselines, pooled_baselines
 from gmc_core.protocol.filters import FilterReport, apply_filter
+from gmc_core.protocol.latest_splits import latest_split
 from gmc_core.protocol.metrics import Scores, score_pooled
+from gmc_core.protocol.random_splits import random_split
 from gmc_core.protocol.splits import Split, no_split, pair_split, strong_split, weak_split
 
 
@@ -40,6 +45,7 @@ class Prepared:
     ratings : after the filter. pair : the explicit split of the "pair" protocol.
     files : role → SHA-256 of each file of data that was read.
     reading : options that read the data in the same way whatever would be found in them.
+    drawn_by : hash of what decides the split besides ratings and seed: times, published folds.
     """
 
     ratings: Ratings
@@ -48,16 +54,27 @@ class Prepared:
     pair: Split | None = None
     files: dict[str, str] = field(default_factory=dict)
     reading: dict[str, Any] = field(default_factory=dict)
+    drawn_by: str = ""
 
     @property
     def data_sha256(self) -> str:
         """Hash of the ratings that the experiment sees."""
-        if self.pair is None:
+        if self.pair is None and not self.drawn_by:
             return self.ratings.sha256
+        if self.pair is None:
+            return hashlib.sha256(f"{self.ratings.sha256}\n{self.drawn_by}".encode()).hexdigest()
         digest = hashlib.sha256(self.ratings.sha256.encode())
         for array in (self.pair.test_users, self.pair.test_items, self.pair.test_values):
             digest.update(array.tobytes())
         return digest.hexdigest()
+
+    @property
+    def times_sha256(self) -> str:
+        """Hash of when the ratings were given, those held out by a file included; "" if none
+        is known."""
+        if self.pair is None:
+            return self.ratings.times_sha256
+        return times_sha256(self.ratings.times, self.pair.test_times)
 
 
 def prepare(
@@ -91,17 +108,43 @@ def prepare(
         filtered, filter_report = apply_filter(ratings, config.filter)
         if config.protocol != "none":
             _ = filtered.scale.nmae_divisor  # refuses constant ratings before they are fitted
-        prepared = Prepared(filtered, report, filter_report, files=of_data(files), reading=reading)
+        prepared = Prepared(
+            filtered,
+            report,
+            filter_report,
+            files=of_data(files),
+            reading=reading,
+            drawn_by=_drawn_by(config, filtered),
+        )
     check_ratings(config, prepared.data_sha256)
     return prepared
+
+
+def _drawn_by(config: ExperimentConfig, ratings: Ratings) -> str:
+    """Hash of what of the data decides the split besides the ratings; "" where nothing does."""
+    if config.drawn_by == "times":
+        return ratings.times_sha256
+    if config.drawn_by == "folds" and ratings.folds is not None:
+        return hashlib.sha256(ratings.folds.tobytes()).hexdigest()
+    return ""
 
 
 def _prepare_pair(config: ExperimentConfig, files: dict[str, str]) -> Prepared:
     """The two files of an explicit split; what both were found to be written like is kept."""
     assert config.train_file is not None and config.test_file is not None
-    names = (config.train_file, config.test_file)
-    train, test = (_as_is(name, config.reading) for name in names)
+    files_given = (config.train_file, config.test_file)
+    train, test = (_as_is(name, config.reading) for name in files_given)
     split = pair_split(train.ratings, test.ratings)
+    names = () if config.reading.get("beside") else names_beside(open_source(config.train_file))
+    if names:
+        split = replace(
+            split,
+            notes=(
+                *split.notes,
+                f"Titles and users' attributes of {' and '.join(names)}, beside the training file, "
+                "are not used; --beside takes them.",
+            ),
+        )
     scale = split.train.scale
     _ = scale.nmae_divisor  # as above
     other = test.report.reading
@@ -113,7 +156,8 @@ def _prepare_pair(config: ExperimentConfig, files: dict[str, str]) -> Prepared:
 
 def split_reading(reading: dict[str, Any]) -> dict[str, Any]:
     """``ExperimentConfig.reading`` as the keywords of :func:`gmc_core.data.readers.load`."""
-    keywords = {key: value for key, value in reading.items() if key in ("format", "duplicates")}
+    own = ("format", "duplicates", "beside")
+    keywords = {key: value for key, value in reading.items() if key in own}
     options = {key: value for key, value in reading.items() if key not in keywords}
     return {**keywords, "options": DelimitedOptions(**options)} if options else keywords
 
@@ -131,7 +175,26 @@ def make_split(config: ExperimentConfig, prepared: Prepared, seed: int) -> Split
         return weak_split(ratings, seed, config.weak_users)
     if config.protocol == "strong":
         return strong_split(ratings, seed, config.weak_users, config.strong_users)
-    return no_split(ratings)
+    if config.protocol == "random":
+        split = random_split(ratings, seed, config.held_out, config.folds)
+    elif config.protocol == "latest":
+        split = latest_split(ratings, seed, config.last, config.held_out)
+    else:
+        return no_split(ratings)
+    return replace(split, notes=(*split.notes, _on_filter(prepared)))
+
+
+def _on_filter(prepared: Prepared) -> str:
+    """Whether ratings were filtered, which decides with which figures others can be compared."""
+    report = prepared.filter_report
+    gone = 0 if report is None else report.before.ratings - report.after.ratings
+    if report is None or report.before == report.after:
+        return "No user, item or rating was filtered out."
+    return (
+        f"The filter took {gone:,} of {report.before.ratings:,} ratings, "
+        f"{report.before.users - report.after.users:,} users and "
+        f"{report.before.items - report.after.items:,} items before."
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,6 +357,7 @@ def describe(prepared: Prepared) -> dict[str, Any]:
         "name": ratings.name,
         "sha256": prepared.data_sha256,
         "side_sha256": ratings.side_sha256,
+        "times_sha256": prepared.times_sha256,
         "users": ratings.n_users,
         "items": ratings.n_items,
         "ratings": len(ratings),

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gmc_core.base.errors import ConfigError, NumericalError
+from gmc_core.data.rating_times import seconds_of
 from gmc_core.data.ratings import RatingScale
 from gmc_core.fitting.cost import Cost, check_memory, estimate_fit, has_large_weights
 from gmc_core.fitting.notebook_view import fit_html
@@ -41,7 +42,7 @@ from gmc_core.gaussian.mixture import (
 )
 from gmc_core.gaussian.mixture_start import user_groups
 from gmc_core.gaussian.mstep import choose_form
-from gmc_core.gaussian.noise import Noise
+from gmc_core.gaussian.noise import Noise, SessionNoise
 from gmc_core.gaussian.noise_files import load_noise
 from gmc_core.gaussian.ordinal import LatentResponses, OrdinalScale
 from gmc_core.gaussian.parameters import Gaussian
@@ -95,6 +96,8 @@ class Fit:
     history : the records so far, of this object: a resumed fit begins with none.
     query_signals, pairs : the query set, which is what is known of the test users, and
         (signal, coordinate) of each held-out rating.
+    pair_times : (n_test,) when these were given, in seconds, NaN where unknown; None unless the
+        model reads them.
     """
 
     def __init__(
@@ -133,7 +136,10 @@ class Fit:
         self.signals = self.groups.on(self.signals, train)
         noise = self.settings.noise
         assert noise is not None
-        self._given_noise = Noise.of(load_noise(noise, train, layout), layout.dimension)
+        self._session = self._session_noise()
+        self._given_noise = Noise.of(
+            load_noise(noise, train, layout), layout.dimension, self._session
+        )
         self.ordinal: OrdinalScale | None = None
         if self.settings.is_ordered:
             self.ordinal = OrdinalScale.of(train.values)
@@ -143,6 +149,14 @@ class Fit:
             rows = replace(layout, users=split.query.n_users)
             self.query_signals = self.groups.on(Signals.of(split.query, rows), split.query)
         self.pairs = self.query_signals.layout.locate(split.test_users, split.test_items)
+        self.pair_times: npt.NDArray[np.float64] | None = None
+        if self._session is not None:
+            same = self.query_signals is self.signals
+            self.signals = self.signals.at_times(train)
+            known = self.query_signals.at_times(split.known)
+            self.query_signals = self.signals if same else known
+            if split.test_times is not None:
+                self.pair_times = seconds_of(split.test_times)
         self._clusters: npt.NDArray[np.int64] | None = None
         if self._components > 1:
             kinds = genre_matrix(train) if layout.kind == "rows" else None
@@ -243,7 +257,24 @@ class Fit:
     def noise(self) -> Noise:
         """Σ_w of ``state``: as given, or as learned so far."""
         variance = self._state.noise
-        return self._given_noise if variance is None else Noise.of(variance, self.signals.dimension)
+        if variance is None:
+            return self._given_noise
+        return Noise.of(variance, self.signals.dimension, self._session)
+
+    def _session_noise(self) -> SessionNoise | None:
+        """What ratings given at about the same time share, from the settings.
+
+        Raises
+        ------
+        ConfigError
+            If the settings ask for it and no time of a rating is known.
+        """
+        if self.settings.reads_times and not self.split.train.has_times:
+            raise ConfigError(
+                "Session noise needs to know when ratings were given, and these have no times. "
+                "Use data with a column of times, or leave it out."
+            )
+        return SessionNoise.of(self.settings.session_noise, self.settings.session_window)
 
     @property
     def _components(self) -> int:
@@ -371,7 +402,10 @@ class Fit:
         weights, (query, gaussian) = state.weights, self.seen()
         if self.query_signals is not self.signals:
             weights = fold_in(query, gaussian, self.noise, self.team, self.ordinal)
-        latent = predict_pairs(query, weights, gaussian, *self.pairs, self.team)
+        latent = predict_pairs(
+            query, weights, gaussian, *self.pairs, self.team,
+            session=self._session, pair_times=self.pair_times,
+        )  # fmt: skip
         return self._in_ratings(latent)
 
     def _in_ratings(self, latent: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

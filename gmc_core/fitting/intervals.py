@@ -67,8 +67,11 @@ def spread(fit: Fit) -> Spread:
     weights, (signals, gaussian), folding = fit.state.weights, fit.seen(), fit.user_folding()
     if fit.split.query is not None:
         weights = fold_in(signals, gaussian, fit.noise, fit.team, fit.ordinal)
-    centre = predict_pairs(signals, weights, gaussian, *pairs, fit.team)
-    variance = pair_variances(signals, gaussian, fit.noise, *pairs)
+    centre = predict_pairs(
+        signals, weights, gaussian, *pairs, fit.team,
+        session=fit.noise.session, pair_times=fit.pair_times,
+    )  # fmt: skip
+    variance = pair_variances(signals, gaussian, fit.noise, *pairs, fit.pair_times)
     if folding is not None:
         assert signals.covariates is not None
         variance += folding.variances(signals.covariates[:, -folding.rank :], *pairs)
@@ -107,10 +110,14 @@ def pair_variances(
     noise: Noise,
     pair_signals: npt.NDArray[np.int64],
     pair_coordinates: npt.NDArray[np.int64],
+    pair_times: Floats | None = None,
 ) -> Floats:
     """(P,) variance of a new observation at pairs (signal, coordinate), noise included.
 
-    Σ[c, c] - Σ[c, o] (Σ[o, o] + Σ_w)⁻¹ Σ[o, c] + Σ_w[c, c].
+    Σ[c, c] - Σ[c, o] (Σ[o, o] + Σ_w)⁻¹ Σ[o, c] + Σ_w[c, c]; where the noise is shared by
+    observations of about the same time, with Σ_w[c, o] added to Σ[c, o].
+
+    pair_times : (P,) when the new observations are made, NaN where unknown; None if all are.
 
     Raises
     ------
@@ -118,17 +125,21 @@ def pair_variances(
         If the covariance of a signal's observations is singular.
     """
     covariance = gaussian.covariance
-    result = covariance.diagonal()[pair_coordinates] + noise.variances(pair_coordinates)
+    result = covariance.diagonal()[pair_coordinates] + noise.total_variances(pair_coordinates)
     order = np.argsort(pair_signals, kind="stable")
     starts = np.flatnonzero(np.diff(pair_signals[order], prepend=-1))
     for group in np.split(order, starts[1:]):
         if not len(group):
             continue
         signal = pair_signals[group[0]]
-        observed = signals.indices[signals.indptr[signal] : signals.indptr[signal + 1]]
+        own = slice(signals.indptr[signal], signals.indptr[signal + 1])
+        observed = signals.indices[own]
         if len(observed):
             cross = covariance.submatrix(observed, pair_coordinates[group])
-            result[group] -= explained(gaussian, noise, observed, cross)
+            times = None if signals.times is None else signals.times[own]
+            if noise.session is not None and times is not None and pair_times is not None:
+                cross = cross + noise.session.covariance(times, pair_times[group])
+            result[group] -= explained(gaussian, noise, observed, cross, times)
     return np.maximum(result, 0.0)
 
 
@@ -291,7 +302,7 @@ def pair_intervals(
     if model.folds_in:
         at = items[prior]
         latent[prior] = model.gaussian.mean[at]
-        own = model.gaussian.covariance.diagonal()[at] + model.noise.variances(at)
+        own = model.gaussian.covariance.diagonal()[at] + model.noise.total_variances(at)
         sd[prior] = np.sqrt(own)
     low, high = (np.full(len(users), np.nan) for _ in range(2))
     sure = np.isfinite(sd)

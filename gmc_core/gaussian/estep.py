@@ -21,15 +21,17 @@ from gmc_core.gaussian.linalg import solve
 from gmc_core.gaussian.linalg.products import (
     TILE_VECTORS,
     pair_products,
+    session_products,
     sparse_times_symmetric,
     tile_rows,
 )
 from gmc_core.gaussian.linalg.threads import ThreadPool, spans
 from gmc_core.gaussian.linalg.vectors import lanes as lanes_of
-from gmc_core.gaussian.noise import FULL, Noise
+from gmc_core.gaussian.noise import FULL, Noise, SessionNoise
 from gmc_core.gaussian.parameters import Gaussian
 from gmc_core.gaussian.signals import Signals
 
+_NO_TIMES = np.zeros(0)
 # Flops in one piece of work: about 20 ms, so that cancelling is prompt and the last
 # pieces of two threads end together.
 _PIECE = 5e8
@@ -120,7 +122,8 @@ def solve_systems(
                 solve.solve_factored(batch, systems, factor, epsilon, *space), signals, dtype
             )
 
-        side = largest if noise.kind == FULL else min(largest, rank)
+        diagonal = noise.kind != FULL and noise.session is None
+        side = min(largest, rank) if diagonal else largest
         team.run(
             factored,
             work_pieces(order, sizes, lambda n: factored_flops(n, rank)),
@@ -160,6 +163,11 @@ def systems_of(
     dtype = gaussian.covariance.dtype
     moved = observed_shifts(signals, gaussian)
     values = values if moved is None else values - moved
+    times, shared = _NO_TIMES, np.zeros(2)
+    if noise.session is not None:
+        # Without times every observation's share is its own, as where each is unknown.
+        times = np.full(len(values), np.nan) if signals.times is None else signals.times
+        shared = np.array([noise.session.variance, 1 / noise.session.window])
     return solve.Systems(
         indptr=read_only(signals.indptr),
         indices=read_only(signals.indices),
@@ -167,6 +175,8 @@ def systems_of(
         mean=read_only(gaussian.mean),
         noise=read_only(noise.array.astype(dtype)),
         kind=noise.kind,
+        times=read_only(times),
+        shared=read_only(shared),
         weights=np.zeros(len(values), dtype),
         forms=np.zeros((signals.count, 2)),
     )
@@ -229,17 +239,27 @@ def predict_pairs(
     pair_signals: npt.NDArray[np.int64],
     pair_coordinates: npt.NDArray[np.int64],
     team: ThreadPool,
+    *,
+    session: SessionNoise | None = None,
+    pair_times: npt.NDArray[np.float64] | None = None,
 ) -> npt.NDArray[np.float64]:
     """f̃ at pairs (signal, coordinate): (μ + B x)_c + Σ[c, o] a, in float64.
 
     Shapes: ``pair_signals`` and ``pair_coordinates`` (P,), result (P,). A signal
     without observations predicts the mean.
+
+    session, pair_times : where the noise is shared by observations of about the same time, and
+        when those to be predicted are made, (P,) in seconds, NaN where unknown. Then what
+        is predicted is f̃ and the error that they share with the known ones,
+        (Σ[c, o] + τ² exp(-|t - t_o| / w)) a.
     """
     covariance = gaussian.covariance
     result = gaussian.mean[pair_coordinates].copy()
     moved = shifts(signals, gaussian, pair_signals, pair_coordinates)
     if moved is not None:
         result += moved
+    if session is not None and pair_times is not None:
+        result += session_parts(signals, weights, session, pair_signals, pair_times, team)
     products = np.zeros(len(result))
     if isinstance(covariance, DenseCovariance):
 
@@ -256,6 +276,30 @@ def predict_pairs(
         row = covariance.submatrix(np.array([coordinate]), signals.indices[own])[0]
         products[pair] = row @ weights[own].astype(np.float64)
     return result + products
+
+
+def session_parts(
+    signals: Signals,
+    weights: npt.NDArray[np.floating],
+    session: SessionNoise,
+    pair_signals: npt.NDArray[np.int64],
+    pair_times: npt.NDArray[np.float64],
+    team: ThreadPool,
+) -> npt.NDArray[np.float64]:
+    """(P,) Σ_j τ² exp(-|t - t_j| / w) a_j: the error shared with what was rated at that time."""
+    parts = np.zeros(len(pair_signals))
+    times = signals.times
+    if times is None:
+        return parts
+
+    def some(span: tuple[int, int], _: None) -> None:
+        session_products(
+            *span, read_only(pair_signals), read_only(pair_times), read_only(signals.indptr),
+            read_only(times), read_only(weights), session.window, parts,
+        )  # fmt: skip
+
+    team.run(some, spans(len(parts), 256), lambda: None)
+    return session.variance * parts
 
 
 def deviations(

@@ -225,7 +225,7 @@ class ExactEm:
         """As given, or as learned so far."""
         if state.noise is None:
             return self._given_noise
-        return Noise.of(state.noise, self.signals.dimension)
+        return Noise.of(state.noise, self.signals.dimension, self._given_noise.session)
 
 
 def exact_em(

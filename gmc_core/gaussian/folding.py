@@ -60,19 +60,24 @@ def fold_in_latent(
 
 
 def observed_factor(
-    gaussian: Gaussian, noise: Noise, observed: npt.NDArray[np.integer]
+    gaussian: Gaussian,
+    noise: Noise,
+    observed: npt.NDArray[np.integer],
+    times: npt.NDArray[np.float64] | None = None,
 ) -> npt.NDArray[np.float64]:
     """(n, n) lower Cholesky factor L of K = Σ[o, o] + Σ_w[o, o] of one signal, in float64.
 
     With it K⁻¹ r is two triangular solves, and L⁻¹ Σ[o, :] gives variances too. The compiled
     solves of the E-step have one right-hand side a signal and the working precision.
 
+    times : (n,) of the observations, see :meth:`gmc_core.gaussian.noise.Noise.submatrix`.
+
     Raises
     ------
     NumericalError
         If the covariance of the observations is singular.
     """
-    kernel = gaussian.covariance.submatrix(observed, observed) + noise.submatrix(observed)
+    kernel = gaussian.covariance.submatrix(observed, observed) + noise.submatrix(observed, times)
     try:
         return np.asarray(scipy.linalg.cholesky(kernel, lower=True, overwrite_a=True))
     except np.linalg.LinAlgError:
@@ -86,16 +91,19 @@ def explained(
     noise: Noise,
     observed: npt.NDArray[np.integer],
     cross: npt.NDArray[np.float64],
+    times: npt.NDArray[np.float64] | None = None,
 ) -> npt.NDArray[np.float64]:
     """(C,) diagonal of Σ[c, o] (Σ[o, o] + Σ_w)⁻¹ Σ[o, c]: the variance that o explains.
 
-    observed : (n,) coordinates o. cross : Σ[o, c] (n, C), overwritten.
+    observed : (n,) coordinates o. cross : Σ[o, c] (n, C), overwritten; with the noise that c
+        shares with o where that is to be explained too.
+    times : (n,) of the observations, see :func:`observed_factor`.
 
     Raises
     ------
     NumericalError
         As :func:`observed_factor`.
     """
-    factor = observed_factor(gaussian, noise, observed)
+    factor = observed_factor(gaussian, noise, observed, times)
     whitened = scipy.linalg.solve_triangular(factor, cross, lower=True, overwrite_b=True)
     return np.asarray(np.einsum("ij,ij->j", whitened, whitened))

@@ -1,4 +1,9 @@
-"""The observation noise Σ_w of the paper's equation (1), assumed known."""
+"""The observation noise Σ_w of the paper's equation (1), assumed known.
+
+Besides a part of the coordinates (one variance, one of each, or a matrix) it may have one of
+the times at which the observations were made: people rate a page of films in one mood, so
+ratings that were given within a minute share an error, see :class:`SessionNoise`.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +17,39 @@ from gmc_core.base.errors import ConfigError
 NONE, SCALAR, PER_COORDINATE, FULL = range(4)
 
 
+@dataclass(frozen=True)
+class SessionNoise:
+    """Noise that observations of one signal share the more the closer in time they were made.
+
+    The covariance of the observations at t and t' is τ² exp(-|t - t'| / w). It is that of an
+    Ornstein-Uhlenbeck process, so it is a covariance whatever the times; an observation whose
+    time is unknown shares its τ² with none.
+
+    variance : τ² > 0. window : w > 0, in seconds.
+    """
+
+    variance: float
+    window: float
+
+    def __post_init__(self) -> None:
+        if not (self.variance > 0 and np.isfinite(self.variance)):
+            raise ConfigError(f"The session noise must be finite and above 0, not {self.variance}.")
+        if not (self.window > 0 and np.isfinite(self.window)):
+            raise ConfigError(f"The session window must be above 0 seconds, not {self.window}.")
+
+    @classmethod
+    def of(cls, variance: float, window: float) -> SessionNoise | None:
+        """None where the variance is 0, as in the settings of a fit without it."""
+        return cls(variance, window) if variance else None
+
+    def covariance(
+        self, times: npt.NDArray[np.float64], others: npt.NDArray[np.float64]
+    ) -> npt.NDArray[np.float64]:
+        """(n, m) between distinct observations made at these times; 0 where one is NaN, unknown."""
+        apart = np.abs(times[:, None] - others[None, :])
+        return np.nan_to_num(self.variance * np.exp(-apart / self.window), nan=0.0)
+
+
 @dataclass(frozen=True, eq=False)
 class Noise:
     """Σ_w in the form the compiled code takes.
@@ -20,20 +58,29 @@ class Noise:
         ``PER_COORDINATE`` (one variance per signal coordinate) or ``FULL``.
     array : (1, 1), (1, 1), (1, N) or (N, N) float64.
     dimension : N.
+    session : what observations share that were made at about the same time; None for nothing.
+        It comes on top of the others.
     """
 
     kind: int
     array: npt.NDArray[np.float64]
     dimension: int
+    session: SessionNoise | None = None
 
     @classmethod
-    def of(cls, value: float | npt.ArrayLike, dimension: int) -> Noise:
+    def of(
+        cls,
+        value: float | npt.ArrayLike,
+        dimension: int,
+        session: SessionNoise | None = None,
+    ) -> Noise:
         """Build from a variance, N variances or an N × N covariance matrix.
 
         Parameters
         ----------
         value : scalar ≥ 0, (N,) ≥ 0 or (N, N) symmetric positive semi-definite.
         dimension : N, the signals' dimension.
+        session : see :class:`Noise`.
 
         Raises
         ------
@@ -47,7 +94,7 @@ class Noise:
             if array < 0:
                 raise ConfigError(f"The noise variance must not be negative, but is {array:g}.")
             kind = SCALAR if array > 0 else NONE
-            return cls(kind, array.reshape(1, 1), dimension)
+            return cls(kind, array.reshape(1, 1), dimension, session)
         if array.ndim == 1:
             if array.shape != (dimension,):
                 raise ConfigError(
@@ -56,7 +103,7 @@ class Noise:
                 )
             if np.any(array < 0):
                 raise ConfigError(f"Noise variances must not be negative (found {array.min():g}).")
-            return cls(PER_COORDINATE, array.reshape(1, -1), dimension)
+            return cls(PER_COORDINATE, array.reshape(1, -1), dimension, session)
         if array.shape != (dimension, dimension):
             raise ConfigError(
                 f"The noise matrix has shape {array.shape}; signals of {dimension:,} coordinates "
@@ -71,18 +118,37 @@ class Noise:
                 f"The noise matrix has a negative eigenvalue ({lowest:g}), so it is not a "
                 "covariance."
             )
-        return cls(FULL, np.ascontiguousarray((array + array.T) / 2), dimension)
+        return cls(FULL, np.ascontiguousarray((array + array.T) / 2), dimension, session)
+
+    def total_variances(self, coordinates: npt.NDArray[np.integer]) -> npt.NDArray[np.float64]:
+        """Variance of the noise of one observation of each of ``coordinates``, τ² included."""
+        return self.variances(coordinates) + (self.session.variance if self.session else 0.0)
 
     def variances(self, coordinates: npt.NDArray[np.integer]) -> npt.NDArray[np.float64]:
-        """Diagonal of Σ_w at ``coordinates``."""
+        """The same without what observations share by their times: the diagonal of the rest."""
         if self.kind in (NONE, SCALAR):
             return np.full(len(coordinates), self.array[0, 0])
         if self.kind == PER_COORDINATE:
             return self.array[0, coordinates]
         return self.array[coordinates, coordinates]
 
-    def submatrix(self, coordinates: npt.NDArray[np.integer]) -> npt.NDArray[np.float64]:
-        """Σ_w[o, o] as a dense matrix."""
+    def submatrix(
+        self,
+        coordinates: npt.NDArray[np.integer],
+        times: npt.NDArray[np.float64] | None = None,
+    ) -> npt.NDArray[np.float64]:
+        """Σ_w[o, o] as a dense matrix.
+
+        times : (n,) of the observations in seconds, NaN where unknown; None if all are.
+        """
         if self.kind == FULL:
-            return self.array[np.ix_(coordinates, coordinates)]
-        return np.diag(self.variances(coordinates))
+            matrix = self.array[np.ix_(coordinates, coordinates)]
+        else:
+            matrix = np.diag(self.variances(coordinates))
+        if self.session is not None:
+            if times is not None:
+                shared = self.session.covariance(times, times)
+                np.fill_diagonal(shared, 0.0)
+                matrix = matrix + shared
+            matrix = matrix + self.session.variance * np.eye(len(coordinates))
+        return matrix

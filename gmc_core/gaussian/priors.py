@@ -47,7 +47,8 @@ def prior_of(settings: FitSettings, ratings: Ratings, layout: Layout) -> Prior |
 def latent_variance(noise: Noise, settings: FitSettings) -> float:
     """Of a latent response around its prediction, nearly: the noise and the item's own variance."""
     assert settings.prior_target is not None
-    return float(noise.array[0, 0]) + settings.prior_target[-1]
+    shared = 0.0 if noise.session is None else noise.session.variance
+    return float(noise.array[0, 0]) + shared + settings.prior_target[-1]
 
 
 def genre_matrix(ratings: Ratings) -> np.ndarray:

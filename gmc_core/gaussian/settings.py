@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from gmc_core.base.errors import ConfigError
 from gmc_core.base.kinds import Number, NumberOrFile, Numbers, OneOf, Size, Whole, YesNo, listed
 from gmc_core.base.setting import Control, check, declared
+from gmc_core.gaussian import session_settings
 from gmc_core.gaussian import two_sided_settings as two_sided
 from gmc_core.gaussian.declaration import (
     EXACT,
@@ -23,6 +24,7 @@ from gmc_core.gaussian.declaration import (
 from gmc_core.gaussian.declaration import MODEL_KINDS as MODEL_KINDS
 from gmc_core.gaussian.declaration import ModelKind as ModelKind
 from gmc_core.gaussian.declaration import variance_unit as variance_unit
+from gmc_core.gaussian.session_settings import USUAL_SESSION_NOISE as USUAL_SESSION_NOISE
 
 if TYPE_CHECKING:
     from gmc_core.data.ratings import RatingScale
@@ -343,6 +345,8 @@ class FitSettings:
         ),
     )
 
+    session_noise: float = session_settings.NOISE
+    session_window: float = session_settings.WINDOW
     ordered: bool | None = two_sided.ORDERED
     user_rank: int | None = two_sided.RANK
     user_strength: float | None = two_sided.STRENGTH
@@ -367,6 +371,11 @@ class FitSettings:
         """Whether the mean depends on users' attributes, where these make groups."""
         return self.is_exact and self.attributes and self.signals == "rows"
 
+    @property
+    def reads_times(self) -> bool:
+        """Whether predictions depend on when ratings were given, those to be predicted included."""
+        return self.session_noise > 0
+
     def _check_together(self) -> None:
         for name, one in settings_of_a_fit().items():
             if self.model not in one.models and getattr(self, name) != one.default:
@@ -379,6 +388,15 @@ class FitSettings:
         one_variance = not (isinstance(self.noise, str) or self.noise == 0)
         if self.learn_noise and not one_variance:
             raise ConfigError("Learning the noise begins with one variance above 0; give that.")
+        if self.session_noise and self.signals != "rows":
+            raise ConfigError(
+                "Session noise is about the ratings of one user; take rows as signals."
+            )
+        if self.session_noise and self.objective:
+            raise ConfigError(
+                "The MAP objective is computed for noise that ratings do not share; leave it out, "
+                "or the session noise."
+            )
         if (self.is_ordered or self.model == "two-sided") and not one_variance:
             raise ConfigError(
                 "Ordered ratings and two-sided models need one noise variance above 0, the spread "

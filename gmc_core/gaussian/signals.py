@@ -7,7 +7,7 @@ coordinates; this module owns the way from (user, item) to (signal, coordinate).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -16,6 +16,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from gmc_core.base.errors import ConfigError
+from gmc_core.data.rating_times import seconds_of
 from gmc_core.data.ratings import Ratings, frozen
 
 SignalKind = Literal["rows", "columns", "blocks"]
@@ -93,6 +94,9 @@ class Signals:
     covariates : (M, G) float64, the x that move the signals' means by B x, see
         :mod:`gmc_core.gaussian.covariates`; None for none, which is x = 0. Of the signals that a
         model learns from, they add up to 0.
+    times : (nnz,) float64 when each observation was made, in seconds, NaN where that is not
+        known; None where it has no meaning. Read by noise that observations share, see
+        :class:`gmc_core.gaussian.noise.SessionNoise`.
     offsets : (nnz,) float64, a known part of each observation that the Gaussian does not
         describe: y - offset is drawn from it; None for none.
     """
@@ -102,6 +106,7 @@ class Signals:
     indices: npt.NDArray[np.int32]
     values: npt.NDArray[np.float64]
     covariates: npt.NDArray[np.float64] | None = None
+    times: npt.NDArray[np.float64] | None = None
     offsets: npt.NDArray[np.float64] | None = None
 
     @classmethod
@@ -118,6 +123,22 @@ class Signals:
             frozen(coordinates[order].astype(np.int32)),
             frozen(ratings.values[order]),
         )
+
+    def at_times(self, ratings: Ratings) -> Signals:
+        """The same with the times of ``ratings``, which these are the rows of.
+
+        Raises
+        ------
+        ConfigError
+            If the signals are no rows.
+        """
+        if self.layout.kind != "rows":
+            raise ConfigError(
+                "Noise that ratings of one session share is about the ratings of one user; take "
+                "rows as signals."
+            )
+        times = None if ratings.times is None else frozen(seconds_of(ratings.times))
+        return replace(self, times=times)
 
     @classmethod
     def of_table(cls, table: npt.NDArray[np.float64]) -> Signals:
@@ -191,5 +212,8 @@ class Signals:
         indptr = np.concatenate([[0], np.cumsum(self.sizes[signals])]).astype(np.int64)
         where = self.entries(signals)
         own = None if self.covariates is None else self.covariates[signals]
+        times = None if self.times is None else self.times[where]
         known = None if self.offsets is None else self.offsets[where]
-        return Signals(self.layout, indptr, self.indices[where], self.values[where], own, known)
+        return Signals(
+            self.layout, indptr, self.indices[where], self.values[where], own, times, known
+        )

@@ -291,11 +291,12 @@ def _moments(
             observed = signals.indices[rows]
             if len(observed):
                 cross = covariance.rows(observed)[:, coordinates].astype(np.float64)
-                variances[signal] = prior - explained(gaussian, noise, observed, cross)
+                times = None if signals.times is None else signals.times[rows]
+                variances[signal] = prior - explained(gaussian, noise, observed, cross, times)
             else:
                 variances[signal] = prior
     np.maximum(variances, 0.0, out=variances)
-    return values, variances + noise.variances(coordinates)
+    return values, variances + noise.total_variances(coordinates)
 
 
 def _write_long(writer: TableWriter, users: list[object], names: list[str], block: Block) -> None:

@@ -13,7 +13,7 @@ A new user is one such solve, without retraining.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -21,6 +21,7 @@ import numpy.typing as npt
 import scipy.linalg
 
 from gmc_core.base.errors import ConfigError, DataError
+from gmc_core.data.rating_times import seconds_of
 from gmc_core.data.ratings import ItemInfo, Ratings, RatingScale, Vocabulary
 from gmc_core.data.user_info import row_of
 from gmc_core.gaussian.attributes import UserGroups
@@ -34,55 +35,13 @@ from gmc_core.gaussian.settings import FitSettings
 from gmc_core.gaussian.signals import Layout, Signals
 from gmc_core.model.answers import Answers, answers
 from gmc_core.model.calibration import Calibration, factor_of
+from gmc_core.model.posterior import Posterior as Posterior
 from gmc_core.model.recommendations import Contribution as Contribution
 from gmc_core.model.recommendations import Explanation, Recommendations, model_html
 from gmc_core.model.recommendations import Recommendation as Recommendation
 
 Floats = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class Posterior:
-    """The posterior of one user's ratings, given the ratings of the items ``observed``.
-
-    observed : (n,) item positions. values : (n,) ratings. weights : (n,) the a_j.
-    prior_mean : (N,) the same before any rating, μ or μ + B x.
-    mean : (N,) f̃, the centre of the belief about every item: its prediction, or for
-        ordered ratings the latent response. What is shown comes from
-        :meth:`GaussianModel.answers_of`.
-    variance : (N,) of the item's noise-free value f; 0 at observed items if Σ_w = 0.
-    """
-
-    observed: Positions
-    values: Floats
-    weights: Floats
-    prior_mean: Floats
-    mean: Floats
-    variance: Floats
-    noise_variance: Floats
-    _gaussian: Gaussian = field(repr=False)
-    _whitened: Floats = field(repr=False)
-
-    @property
-    def rating_sd(self) -> Floats:
-        """(N,) sd of a new rating or latent response: root of posterior variance plus noise."""
-        return np.sqrt(self.variance + self.noise_variance)
-
-    def contributions(self, item: int) -> Floats:
-        """(n,) share of each rated item in ``mean``; they sum to mean - prior mean, less what
-        :meth:`of_similar_users` says."""
-        row = self._gaussian.covariance.submatrix(np.array([item]), self.observed)[0]
-        return row * self.weights
-
-    def of_similar_users(self, item: int) -> float | None:
-        """What users who resemble this one add to ``mean``; None where the model knows of none."""
-        return None
-
-    def covariance(self, items: Positions, others: Positions) -> Floats:
-        """Posterior covariance between ``items`` and ``others``."""
-        prior = self._gaussian.covariance.submatrix(items, others)
-        return prior - self._whitened[:, items].T @ self._whitened[:, others]
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,6 +188,8 @@ class GaussianModel:
     def signals_of(self, ratings: Ratings) -> Signals:
         """Users' ratings as this model's signals, with what their attributes say."""
         signals = Signals.of(ratings, replace(self.layout, users=ratings.n_users))
+        if self.noise.session is not None:
+            signals = signals.at_times(ratings)
         return signals if self.groups is None else self.groups.on(signals, ratings)
 
     def _require_ratings(self) -> Ratings:
@@ -246,6 +207,7 @@ class GaussianModel:
         observed: npt.ArrayLike,
         values: npt.ArrayLike,
         covariates: npt.ArrayLike | None = None,
+        times: npt.ArrayLike | None = None,
     ) -> Posterior:
         """The belief about a user who rated the items at ``observed`` positions.
 
@@ -256,6 +218,8 @@ class GaussianModel:
         covariates : (G,) of the user, see
             :meth:`gmc_core.gaussian.attributes.UserGroups.covariates`; None where nothing is
             known besides the ratings.
+        times : (n,) when the ratings were given, in seconds, NaN where unknown; only where the
+            noise is shared by ratings of about the same time they change anything.
 
         Raises
         ------
@@ -275,10 +239,12 @@ class GaussianModel:
         self._check_observed(items, ratings)
         order = np.argsort(items)
         items, ratings = items[order], ratings[order]
+        moments = self._moments_of(times, len(items))
+        moments = None if moments is None else moments[order]
         covariance = self.gaussian.covariance
-        factor = observed_factor(self.gaussian, self.noise, items)
+        factor = observed_factor(self.gaussian, self.noise, items, moments)
         mean = self._prior_mean(covariates)
-        residual = self._described(ratings, items, covariates) - mean[items]
+        residual = self._described(ratings, items, covariates, moments) - mean[items]
         cross = covariance.rows(items).astype(np.float64)
         whitened = scipy.linalg.solve_triangular(factor, cross, lower=True)
         forward = scipy.linalg.solve_triangular(factor, residual, lower=True)
@@ -291,7 +257,9 @@ class GaussianModel:
             variance=np.maximum(
                 covariance.diagonal() - np.einsum("ij,ij->j", whitened, whitened), 0.0
             ),
-            noise_variance=self.noise.variances(np.arange(len(self.items))),
+            noise_variance=self.noise.total_variances(np.arange(len(self.items))),
+            times=moments,
+            session=self.noise.session,
             _gaussian=self.gaussian,
             _whitened=whitened,
         )
@@ -311,8 +279,21 @@ class GaussianModel:
             )
         return mean + coefficients @ x
 
+    def _moments_of(self, times: npt.ArrayLike | None, count: int) -> Floats | None:
+        """(n,) times of ratings where the noise reads them."""
+        if times is None or self.noise.session is None:
+            return None
+        moments = np.asarray(times, dtype=np.float64).reshape(-1)
+        if len(moments) != count:
+            raise DataError("Give one time per rating; NaN where it is not known.")
+        return moments
+
     def _described(
-        self, ratings: Floats, items: Positions, covariates: npt.ArrayLike | None
+        self,
+        ratings: Floats,
+        items: Positions,
+        covariates: npt.ArrayLike | None,
+        times: Floats | None,
     ) -> Floats:
         """What the Gaussian describes of one user's ratings: these, or their latent responses."""
         if self.ordinal is None or not len(items):
@@ -324,6 +305,7 @@ class GaussianModel:
             items.astype(np.int32),
             ratings,
             x,
+            times,
         )
         return fold_in_latent(user, self.gaussian, self.noise, ThreadPool(), self.ordinal)[1]
 
@@ -331,7 +313,9 @@ class GaussianModel:
         """The belief about a user of the training data, from their training ratings."""
         ratings = self._require_ratings()
         user = ratings.users.index(user_id)
-        return self.posterior(*ratings.of_user(user), self.covariates_of(ratings, user))
+        return self.posterior(
+            *ratings.of_user(user), self.covariates_of(ratings, user), self.times_of(ratings, user)
+        )
 
     def covariates_of(self, ratings: Ratings, user: int) -> Floats | None:
         """(G,) what the attributes of the user at a position of ``ratings`` say, if anything."""
@@ -342,6 +326,13 @@ class GaussianModel:
     def besides_ratings(self, covariates: Floats | None) -> Floats | None:
         """Of what :meth:`covariates_of` says that which does not rest on the user's ratings."""
         return covariates
+
+    def times_of(self, ratings: Ratings, user: int) -> Floats | None:
+        """(n,) when that user's ratings were given, in seconds, NaN where unknown; None where no
+        time is known or the model does not read them."""
+        if self.noise.session is None or ratings.times is None:
+            return None
+        return seconds_of(ratings.times[ratings.indptr[user] : ratings.indptr[user + 1]])
 
     def _check_observed(self, items: Positions, ratings: Floats) -> None:
         if len(items) != len(ratings):
@@ -393,14 +384,18 @@ class GaussianModel:
             for k, item in enumerate(ranked)
         )
 
-    def explain(self, posterior: Posterior, item: int) -> Explanation:
+    def explain(self, posterior: Posterior, item: int, moment: float | None = None) -> Explanation:
         """The rated items' shares in the prediction of ``item``, largest first.
 
         Prior mean of the item + the sum of the shares = the centre of the belief, exactly:
         the prediction, or for ordered ratings the latent response (``Recommendation.latent``), from
         which the cuts make the predicted rating.
+
+        moment : when the rating that is explained was given, in seconds, where the model reads
+            times; then the sum is the centre of the belief about that rating.
         """
-        shares = posterior.contributions(item)
+        together = posterior.session_shares(moment)
+        shares = posterior.contributions(item) + together
         order = np.argsort(-np.abs(shares), kind="stable")
         parts = [
             Contribution(
@@ -409,6 +404,7 @@ class GaussianModel:
                 title=self.title(int(posterior.observed[k])),
                 rating=float(posterior.values[k]),
                 share=float(shares[k]),
+                session=float(together[k]),
             )
             for k in order
         ]

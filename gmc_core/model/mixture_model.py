@@ -77,11 +77,12 @@ class MixtureModel(GaussianModel):
         observed: npt.ArrayLike,
         values: npt.ArrayLike,
         covariates: npt.ArrayLike | None = None,
+        times: npt.ArrayLike | None = None,
     ) -> MixturePosterior:
         """The belief about a user who rated the items at ``observed`` positions.
 
         Parameters and errors are those of :meth:`GaussianModel.posterior`; a mixture has
-        no covariates.
+        no covariates and reads no times.
         """
         parts = tuple(model.posterior(observed, values, covariates) for model in self._components)
         shares = self._responsibilities(parts[0])
@@ -95,6 +96,8 @@ class MixtureModel(GaussianModel):
             mean=mean,
             variance=shares @ (np.stack([part.variance for part in parts]) + (means - mean) ** 2),
             noise_variance=parts[0].noise_variance,
+            times=None,
+            session=None,
             responsibilities=shares,
             parts=parts,
             _gaussian=self.gaussian,

@@ -6,6 +6,7 @@ See :mod:`gmc_core.base.array_archive` for the file; this module says what is in
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from gmc_core.gaussian.attributes import UserGroups
 from gmc_core.gaussian.covariance import DenseCovariance, FactoredCovariance
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.mixture import Mixture
-from gmc_core.gaussian.noise import FULL, NONE, PER_COORDINATE, SCALAR, Noise
+from gmc_core.gaussian.noise import FULL, NONE, PER_COORDINATE, SCALAR, Noise, SessionNoise
 from gmc_core.gaussian.ordinal import OrdinalScale
 from gmc_core.gaussian.parameters import Gaussian
 from gmc_core.gaussian.priors import UserTarget
@@ -136,6 +137,8 @@ def _describe(model: GaussianModel, ratings: Ratings | None) -> tuple[dict[str, 
         header["groups"] = model.groups.describe()
     if ratings is not None:
         arrays |= {"indptr": ratings.indptr, "indices": ratings.indices, "values": ratings.values}
+        if ratings.times is not None:
+            arrays["times"] = ratings.times
         header["ratings"] = {
             "users": _ids(ratings.users, "user_ids", arrays),
             "user_info": _columns(ratings, arrays),
@@ -217,7 +220,10 @@ def _rebuild(header: dict[str, Any], arrays: Arrays) -> GaussianModel:
     scale = RatingScale(*header["scale"])
     data = header["data"]
     described: dict[str, Any] = dict(
-        noise=_noise(header["noise"], arrays["noise"], size),
+        noise=replace(
+            _noise(header["noise"], arrays["noise"], size),
+            session=SessionNoise.of(settings.session_noise, settings.session_window),
+        ),
         layout=layout,
         items=items,
         item_info=info,
@@ -389,6 +395,8 @@ def _ratings(
     rising[starts[(starts > 0) & (starts < len(indices))] - 1] = True
     _require(bool(np.all(rising)), "the order of the ratings")
     _require(bool(np.all((values >= scale.low) & (values <= scale.high))), "the rating scale")
+    times = arrays.get("times")  # none too in a file from before times were kept
+    _require(times is None or times.dtype == np.int64, "the type of the times")
     columns = {}
     for entry in stored["user_info"]:
         if "array" in entry:
@@ -410,6 +418,7 @@ def _ratings(
         name=data["name"],
         licence=data["licence"],
         citation=data["citation"],
+        times=times,
     )
 
 

@@ -12,13 +12,18 @@ from gmc_core.model.calibration import Calibration, note_of
 
 @dataclass(frozen=True)
 class Contribution:
-    """One rated item's share in the centre of a belief: in ratings, or in latent responses."""
+    """One rated item's share in the centre of a belief: in ratings, or in latent responses.
+
+    session : the part of ``share`` that it has because both ratings were given at about the same
+        time; 0 where times are not read.
+    """
 
     item: int
     item_id: object
     title: str
     rating: float
     share: float
+    session: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,8 @@ from gmc_core.data.ratings import Ratings
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.signals import Signals
 from gmc_core.gaussian.user_folding import UserFolding, with_loadings
-from gmc_core.model.gaussian_model import Floats, GaussianModel, Positions, Posterior
+from gmc_core.model.gaussian_model import Floats, GaussianModel, Positions
+from gmc_core.model.posterior import Posterior
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -72,6 +73,7 @@ class TwoSidedModel(GaussianModel):
         observed: npt.ArrayLike,
         values: npt.ArrayLike,
         covariates: npt.ArrayLike | None = None,
+        times: npt.ArrayLike | None = None,
     ) -> TwoSidedPosterior:
         """The belief about a user who rated the items at ``observed`` positions.
 
@@ -88,7 +90,7 @@ class TwoSidedModel(GaussianModel):
         ratings = np.asarray(values, dtype=np.float64).reshape(-1)
         self._check_observed(items, ratings)
         known = self._completed(items, ratings, covariates)
-        found = super().posterior(items, ratings, known)
+        found = super().posterior(items, ratings, known, times)
         assert self.gaussian.coefficients is not None
         count, coefficients = len(known) - self.folding.rank, self.gaussian.coefficients
         own = known[count:]

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gmc_core.base.errors import ConfigError, DataError
+from gmc_core.data.rating_times import taken
 from gmc_core.data.ratings import ItemInfo, Ratings, RatingScale, Vocabulary
 
 
@@ -60,6 +61,7 @@ def merge_pair(train: Ratings, test: Ratings) -> tuple[Ratings, Ratings]:
             name=train.name,
             licence=train.licence,
             citation=train.citation,
+            times=taken(table.times, order),
         )
 
     merged = recode(train, train_users, train_items), recode(test, test_users, test_items)

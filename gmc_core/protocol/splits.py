@@ -1,4 +1,7 @@
-"""Train/test splits: weak and strong generalization (section 3.1), and two more.
+"""Train/test splits: weak and strong generalization (section 3.1), no split, and a given pair.
+
+Random hold-out and hold-out by time, which all users and items take part in, are in
+:mod:`gmc_core.protocol.random_splits` and :mod:`gmc_core.protocol.latest_splits`.
 
 Every random choice comes from :mod:`gmc_core.protocol.draws`, so a seed means the same
 split on every machine and with every NumPy version.
@@ -13,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gmc_core.base.errors import ConfigError, DataError
+from gmc_core.data.rating_times import Times, checked_times, taken
 from gmc_core.data.ratings import Ratings
 from gmc_core.protocol.draws import Words, bounded, choose, word_stream
 from gmc_core.protocol.pairs import merge_pair
@@ -28,7 +32,7 @@ class Split:
 
     Attributes
     ----------
-    protocol : "weak", "strong", "none" or "pair".
+    protocol : "weak", "strong", "random", "latest", "none" or "pair".
     train : what the model is fitted to.
     query : strong only: the query set, what is known of the novel users, on the item
         vocabulary of ``train``; ``None`` otherwise.
@@ -37,6 +41,8 @@ class Split:
     test_values : (n_test,) float64, the held-out ratings.
     seed : of the random choices; ``None`` if there were none.
     notes : what a reader of the results must know, a sentence each.
+    test_times : (n_test,) int64 when the held-out ratings were given, as ``Ratings.times`` has
+        them; None if no such time is known.
     """
 
     protocol: str
@@ -47,8 +53,10 @@ class Split:
     test_values: npt.NDArray[np.float64]
     seed: int | None = None
     notes: tuple[str, ...] = ()
+    test_times: Times | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "test_times", checked_times(self.test_times, self.n_test))
         for array in (self.test_users, self.test_items, self.test_values):
             array.setflags(write=False)
 
@@ -163,6 +171,7 @@ def weak_split(ratings: Ratings, seed: int, n_users: int | None = None) -> Split
         test_users=np.arange(len(users), dtype=np.int64),
         test_items=ratings.indices[held].astype(np.int64),
         test_values=ratings.values[held],
+        test_times=taken(ratings.times, held),
         seed=int(seed),
         notes=notes,
     )
@@ -218,6 +227,7 @@ def strong_split(
         test_users=np.arange(len(novel), dtype=np.int64),
         test_items=ratings.indices[held].astype(np.int64),
         test_values=ratings.values[held],
+        test_times=taken(ratings.times, held),
         seed=int(seed),
         notes=notes,
     )
@@ -235,21 +245,37 @@ def no_split(ratings: Ratings) -> Split:
     )
 
 
+def held_out_split(
+    protocol: str,
+    ratings: Ratings,
+    held: npt.NDArray[np.int64],
+    seed: int,
+    notes: tuple[str, ...] = (),
+) -> Split:
+    """Predict some ratings from all others; the vocabularies stay whole.
+
+    held : positions, among all ratings, of those to predict. seed : of the choice of them.
+    """
+    return Split(
+        protocol=protocol,
+        train=ratings.keep_ratings(~_mask(len(ratings), held)),
+        query=None,
+        test_users=ratings.rows[held].astype(np.int64),
+        test_items=ratings.indices[held].astype(np.int64),
+        test_values=ratings.values[held],
+        test_times=taken(ratings.times, held),
+        seed=int(seed),
+        notes=notes,
+    )
+
+
 def inner_split(train: Ratings, held: npt.NDArray[np.int64], seed: int) -> Split:
     """A weak split inside a training set, to choose settings on.
 
     held : positions, among all ratings, of those to predict from the others. seed : of
         the choice of them.
     """
-    return Split(
-        protocol="weak",
-        train=train.keep_ratings(~_mask(len(train), held)),
-        query=None,
-        test_users=train.rows[held].astype(np.int64),
-        test_items=train.indices[held].astype(np.int64),
-        test_values=train.values[held],
-        seed=seed,
-    )
+    return held_out_split("weak", train, held, seed)
 
 
 def pair_split(train: Ratings, test: Ratings) -> Split:
@@ -274,6 +300,7 @@ def pair_split(train: Ratings, test: Ratings) -> Split:
         test_users=test.rows.astype(np.int64),
         test_items=test.indices.astype(np.int64),
         test_values=test.values.copy(),
+        test_times=test.times,
     )
     notes = tuple(
         f"{count:,} of {split.n_test:,} test ratings are of {kind}s without training ratings; "

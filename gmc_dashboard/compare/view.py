@@ -17,6 +17,7 @@ from gmc_core.base.files import without_nan
 from gmc_core.cli.comparison_tables import markdown
 from gmc_core.comparison.compare import Comparison
 from gmc_core.comparison.plan import ComparisonPlan
+from gmc_core.paper.random_holdout import is_random_tenth, random_table_for
 from gmc_core.runs.comparisons import comparison_of, now_computed
 from gmc_core.runs.store import Run
 from gmc_core.runs.store.cells import Cell
@@ -25,6 +26,7 @@ from gmc_dashboard.compare import figures as figures
 from gmc_dashboard.compare.table import as_frame, shown, verdict
 from gmc_dashboard.fit.run_view import STATES
 from gmc_dashboard.fit.run_words import waiting_text
+from gmc_dashboard.results import random_table
 from gmc_dashboard.shared import context, found_run
 from gmc_dashboard.shared.components import chart, download, escape, guard
 from gmc_dashboard.shared.control_bar import Action, control_bar
@@ -154,6 +156,10 @@ def _body(identity: str, state: str, reference: str, metric: figures.Metric, cpu
     for row in rows:
         if row.failure:
             st.warning(f"{escape(row.label)}: {escape(row.failure)}", icon=":material/error:")
+    published = random_table_for(run.data) if is_random_tenth(run.config) else None
+    if published is not None:
+        with st.expander(f"What others report on a random tenth of {published.data_set}"):
+            random_table.show(published)
 
 
 def progress_text(run: Run, cells: Sequence[Cell]) -> str:

@@ -64,6 +64,7 @@ def shape_of(settings: FitSettings) -> Shape:
         chosen.min_item,
         chosen.max_items,
         chosen.protocol,
+        chosen.held,
         chosen.seed,
     )
     return _shape(key, settings.signals, settings.block)

@@ -259,6 +259,11 @@ def _attributes(setting: FitSetting, form: _Form) -> bool | None:
     return bool(control(setting, help=help))
 
 
+def _session_noise(setting: FitSetting, form: _Form) -> float | None:
+    """The variance of session noise; None where it is not known when ratings were given."""
+    return float(control(setting)) if form.ratings.has_times else None
+
+
 @st.cache_data(max_entries=8, show_spinner=False)
 def _attribute_names(_ratings: Ratings, side_sha256: str) -> list[str]:
     return list(UserGroups.of(_ratings.user_info).choices)
@@ -269,6 +274,7 @@ _OWN: dict[str, Callable[[FitSetting, _Form], Any]] = {
     "signals": _signals,
     "block": _block,
     "attributes": _attributes,
+    "session_noise": _session_noise,
 }
 
 

@@ -198,7 +198,7 @@ def _next_steps(run: Run) -> None:
 def _more_repetitions(run: Run) -> None:
     """Where the held-out ratings are few: the same with more repetitions, queued by a button."""
     summary = run.summary or {}
-    if run.config.protocol not in ("weak", "strong") or not isinstance(summary.get("n"), int):
+    if not run.config.redraws or not isinstance(summary.get("n"), int):
         return
     more = enough_repetitions(run.repetitions, summary["n"], summary.get("nmae_se"))
     if more:

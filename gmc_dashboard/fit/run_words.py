@@ -10,6 +10,7 @@ import streamlit as st
 from gmc_core.data.ratings import RatingScale
 from gmc_core.data.readers.report import DERIVED
 from gmc_core.fitting.compiling import compile_seconds, must_compile
+from gmc_core.fitting.config import EVERYONE
 from gmc_core.fitting.fit import IterationRecord
 from gmc_core.protocol.baselines import BIAS
 from gmc_core.protocol.metrics import few_held_out, few_held_out_words
@@ -92,6 +93,9 @@ def result_sentence(run: Run, lines: Mapping[str, float]) -> str:
     text = f"**NMAE {nmae:.4f}**"
     if error is not None and error == error:
         text += f" ± {error:.4f} (one standard error)"
+    rmse = summary.get("rmse")
+    if run.config.protocol in EVERYONE and rmse is not None:  # what the literature reports there
+        text += f", **RMSE {rmse:.4f}**"
     if summary.get("n"):
         text += f" on {summary['n']:,} held-out ratings"
     parts = [

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -29,24 +31,32 @@ def fold_in(
     model: GaussianModel,
     ratings: dict[int, float],
     covariates: npt.NDArray[np.float64] | None = None,
+    times: Mapping[int, float] | None = None,
 ) -> Posterior:
     """The belief about a user with these ratings, by fold-in; nothing is trained.
 
     covariates : (G,) what is known of the user besides, see
         :meth:`gmc_core.model.gaussian_model.GaussianModel.covariates_of`.
+    times : when those of the ratings that are the data's own were given, by item.
     """
     known = None if covariates is None else tuple(covariates.tolist())
-    return _fold_in(covariance_data.key_of(run.id), model, tuple(sorted(ratings.items())), known)
+    given = tuple(sorted(ratings.items()))
+    when = tuple(times.get(item, math.nan) for item, _ in given) if times else None
+    return _fold_in(covariance_data.key_of(run.id), model, given, known, when)
 
 
 # A posterior of n ratings holds n × N numbers; two, so that filters do not solve again.
 @st.cache_resource(max_entries=2, show_spinner=False)
 def _fold_in(
-    key: ModelKey, _model: GaussianModel, ratings: RatingsKey, known: tuple[float, ...] | None
+    key: ModelKey,
+    _model: GaussianModel,
+    ratings: RatingsKey,
+    known: tuple[float, ...] | None,
+    when: tuple[float, ...] | None,
 ) -> Posterior:
     items = np.array([item for item, _ in ratings], dtype=np.int64)
     values = np.array([value for _, value in ratings], dtype=np.float64)
-    return _model.posterior(items, values, known)
+    return _model.posterior(items, values, known, when)
 
 
 def trained_people(run: Run, model: GaussianModel) -> People | None:

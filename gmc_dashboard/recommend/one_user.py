@@ -10,6 +10,7 @@ from urllib.parse import quote, unquote
 import numpy as np
 import numpy.typing as npt
 
+from gmc_core.data.rating_times import seconds_of
 from gmc_core.data.ratings import Ratings, RatingScale
 from gmc_core.model.gaussian_model import GaussianModel
 from gmc_core.protocol.splits import Split
@@ -197,6 +198,16 @@ class People:
         """What is known of a user, by item position."""
         items, values = self.ratings.of_user(user)
         return dict(zip(items.tolist(), values.tolist(), strict=True))
+
+    def times(self, user: int, ratings: Mapping[int, float]) -> dict[int, float]:
+        """When a user's ratings were given, in seconds, by item; without those of which the
+        rating in ``ratings`` is not the one that was given then."""
+        if self.ratings.times is None:
+            return {}
+        items, values = self.ratings.of_user(user)
+        own = self.ratings.times[self.ratings.indptr[user] : self.ratings.indptr[user + 1]]
+        entries = zip(items.tolist(), values.tolist(), seconds_of(own).tolist(), strict=True)
+        return {item: when for item, value, when in entries if ratings.get(item) == value}
 
     def hidden(self, user: int) -> tuple[Positions, Floats]:
         """Item positions and values of a user's held-out ratings."""

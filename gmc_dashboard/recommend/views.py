@@ -173,6 +173,11 @@ def hidden_ratings(
     table = figures.held_out_table(model, posterior, items, values)
     words = figures.held_out_sentence(table)
     st.markdown(words + (" Your changes are part of the prediction." if changed else ""))
+    if model.noise.session is not None:
+        st.caption(
+            "Predicted here as if rated today. The run's own figures also use what else the user "
+            "rated at the time of each hidden rating."
+        )
     if not len(table):
         return
     chart(figures.held_out_figure(model, table, dark=is_dark()), words, key="hidden_chart")

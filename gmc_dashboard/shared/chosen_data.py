@@ -9,7 +9,6 @@ from gmc_core.data.ratings import Ratings
 from gmc_core.protocol.filters import FilterReport
 from gmc_dashboard.shared import context, sources
 from gmc_dashboard.shared.components import empty_state, escape
-from gmc_dashboard.shared.units import PROTOCOLS
 
 
 def filtered_or_way_on() -> tuple[Ratings, FilterReport] | None:
@@ -29,7 +28,7 @@ def held_out_or_way_on(why: str) -> Ratings | None:
     chosen = context.current()
     if chosen.protocol == "none":
         empty_state(
-            f"{why}, and nothing is held out now. Choose weak or strong generalization.",
+            f"{why}, and nothing is held out now. Choose a protocol that holds ratings out.",
             "pages/data.py",
             "Choose a protocol",
         )
@@ -40,6 +39,6 @@ def held_out_or_way_on(why: str) -> Ratings | None:
     ratings, _ = found
     st.markdown(
         f"**{escape(sources.title(chosen.data))}**: {ratings.n_users:,} users, "
-        f"{ratings.n_items:,} items, {len(ratings):,} ratings; {PROTOCOLS[chosen.protocol]}."
+        f"{ratings.n_items:,} items, {len(ratings):,} ratings; {context.protocol_words()}."
     )
     return ratings

@@ -12,25 +12,33 @@ on frozen settings, never on ratings.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
+from gmc_core.base.errors import ConfigError
 from gmc_core.cli.older_comparisons import take_in_older
 from gmc_core.data.ratings import Ratings
 from gmc_core.data.readers import Loaded
-from gmc_core.fitting.experiment import PROTOCOLS, ExperimentConfig, Prepared, make_split
+from gmc_core.data.sessions import Months, Sessions, months, sessions
+from gmc_core.fitting.config import EVERYONE
+from gmc_core.fitting.config import PROTOCOLS as KNOWN_PROTOCOLS
+from gmc_core.fitting.experiment import ExperimentConfig, Prepared, make_split
 from gmc_core.fitting.records import IterationRecord
 from gmc_core.model.gaussian_model import GaussianModel
 from gmc_core.protocol.filters import Filter, FilterReport, apply_filter
+from gmc_core.protocol.held_out_options import PUBLISHED
 from gmc_core.protocol.splits import Split
 from gmc_core.runs.store import Run, Store
 from gmc_dashboard.data.overview import titles_table
 from gmc_dashboard.shared import history, sources
 from gmc_dashboard.shared.places import home_folder
+from gmc_dashboard.shared.units import PROTOCOLS
 
 _STATE = "gmc_dashboard.selection"
 NO_RUN = "new"  # in a link: no run, whatever the session has selected
@@ -45,6 +53,7 @@ SAMPLE: dict[str, Any] = {
     "protocol": "weak",
     "seed": 0,
     "run": "",
+    "held": "",
 }
 
 
@@ -54,7 +63,9 @@ class Selection:
 
     data : "sample", a name of the registry, or the token of a person's own file.
     min_user, min_item, max_items : the filter; max_items 0 keeps all.
-    protocol : "weak", "strong" or "none". seed : of the split.
+    protocol : any but "pair". seed : of the split.
+    held : what random and latest hold out: "10%", "5-folds", "published", "3" ratings; "" for
+        the usual.
     run : id of the current run, "" for none.
     """
 
@@ -65,6 +76,22 @@ class Selection:
     protocol: str = "weak"
     seed: int = 0
     run: str = ""
+    held: str = ""
+
+    @property
+    def drawing(self) -> dict[str, Any]:
+        """What the protocol holds out, as the fields of an experiment; see ``held``."""
+        held = self.held
+        if self.protocol == "random":
+            if held == PUBLISHED:
+                return {"folds": held}
+            if held.endswith("-folds"):
+                return {"folds": int(held.removesuffix("-folds"))}
+        if self.protocol in EVERYONE and held.endswith("%"):
+            return {"held_out": float(held[:-1]) / 100}
+        if self.protocol == "latest" and held.isdecimal():
+            return {"last": int(held)}
+        return {}
 
     @property
     def filter(self) -> Filter:
@@ -80,9 +107,28 @@ def _count(text: str) -> int:
 
 
 def _protocol(text: str) -> str:
-    if text not in PROTOCOLS or text == "pair":
+    if text not in KNOWN_PROTOCOLS or text == "pair":
         raise ValueError(text)
     return text
+
+
+def held_text(text: str) -> str:
+    """A text that says what is held out, if it does with some protocol.
+
+    Raises
+    ------
+    ValueError
+        If it does not.
+    """
+    if not text:
+        return text
+    if re.fullmatch(r"published|[0-9]{1,9}(-folds)?|[0-9]{1,3}(\.[0-9]{1,6})?%", text):
+        for protocol in EVERYONE:
+            drawing = Selection(protocol=protocol, held=text).drawing
+            with suppress(ConfigError):
+                if drawing and ExperimentConfig(protocol=protocol, **drawing):
+                    return text
+    raise ValueError(text)
 
 
 _PARSERS: dict[str, Callable[[str], Any]] = {
@@ -92,6 +138,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "max_items": _count,
     "protocol": _protocol,
     "seed": _count,
+    "held": held_text,
     "run": lambda text: "" if text == NO_RUN else text,
 }
 
@@ -178,6 +225,18 @@ def _titles(data: str, stamp: str) -> pd.DataFrame:
     return titles_table(_loaded(data, stamp).ratings)
 
 
+def timing() -> tuple[Sessions, Months]:
+    """The sessions and months of the selected data, which have times."""
+    data = current().data
+    return _timing(data, sources.stamp(data))
+
+
+@st.cache_resource(max_entries=2, show_spinner=False)
+def _timing(data: str, stamp: str) -> tuple[Sessions, Months]:
+    ratings = _loaded(data, stamp).ratings
+    return sessions(ratings), months(ratings)
+
+
 def filtered(chosen: Selection | None = None) -> tuple[Ratings, FilterReport]:
     """The ratings after the filter, and what it took away.
 
@@ -208,15 +267,18 @@ def split(chosen: Selection | None = None) -> Split:
     """The first repetition's split under the selected filter, protocol and seed."""
     chosen = chosen or current()
     filter_key = (chosen.min_user, chosen.min_item, chosen.max_items)
-    return _split(chosen.data, sources.stamp(chosen.data), filter_key, chosen.protocol, chosen.seed)
+    drawn = (chosen.protocol, chosen.held if chosen.drawing else "", chosen.seed)
+    return _split(chosen.data, sources.stamp(chosen.data), filter_key, drawn)
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _split(
-    data: str, stamp: str, filter_key: tuple[int, int, int], protocol: str, seed: int
+    data: str, stamp: str, filter_key: tuple[int, int, int], drawn: tuple[str, str, int]
 ) -> Split:
     ratings, report = _filtered(data, stamp, *filter_key)
-    config = ExperimentConfig(protocol=protocol, seed=seed)  # type: ignore[arg-type]
+    protocol, held, seed = drawn
+    drawing = Selection(protocol=protocol, held=held).drawing
+    config = ExperimentConfig(protocol=protocol, seed=seed, **drawing)  # type: ignore[arg-type]
     return make_split(config, Prepared(ratings, None, report), seed)
 
 
@@ -234,9 +296,27 @@ def current_config(**changes: Any) -> ExperimentConfig:
             "protocol": chosen.protocol,
             "filter": chosen.filter,
             "seed": chosen.seed,
+            **({} if "protocol" in changes else chosen.drawing),
             **changes,
         }
     )
+
+
+def protocol_words(chosen: Selection | None = None) -> str:
+    """The selected protocol and what it holds out, in the middle of a sentence."""
+    chosen = chosen or current()
+    words = PROTOCOLS[chosen.protocol]
+    config = ExperimentConfig(protocol=chosen.protocol, **chosen.drawing)  # type: ignore[arg-type]
+    found = {**chosen.drawing, **config.usual_held_out}
+    if "held_out" in found:
+        of = "all ratings" if chosen.protocol == "random" else "each user’s ratings"
+        return f"{words} of {100 * found['held_out']:g} % of {of}"
+    if "folds" in found:
+        return f"{words}, {config.split_words(chosen.seed)}"
+    if "last" in found:
+        many = "rating" if found["last"] == 1 else f"{found['last']:,} ratings"
+        return f"{words}, each user’s last {many}"
+    return words
 
 
 # Runs ------------------------------------------------------------------------------

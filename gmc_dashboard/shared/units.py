@@ -11,6 +11,8 @@ from gmc_core.base.times import whole_duration as whole_duration
 PROTOCOLS = {
     "weak": "weak generalization",
     "strong": "strong generalization",
+    "random": "random hold-out",
+    "latest": "hold-out by time",
     "none": "no hold-out",
     "pair": "separate training and test files",
 }

@@ -88,6 +88,15 @@ def test_lists_are_those_of_the_readers():
         ["fit", "--strong-users", "10"],
         ["fit", "--weak-users", "0"],
         ["fit", "--weak-users", "100000"],
+        ["fit", "--held-out", "0.1"],
+        ["fit", "--protocol", "random", "--held-out", "10"],
+        ["fit", "--protocol", "random", "--folds", "1"],
+        ["fit", "--protocol", "random", "--folds", "published"],
+        ["fit", "--protocol", "random", "--weak-users", "9"],
+        ["fit", "--protocol", "latest", "--folds", "3"],
+        ["fit", "--no-filter", "--min-user-ratings", "5"],
+        ["fit", "--train", "a.csv", "--test", "b.csv", "--no-filter"],
+        ["fit", "--train", "a.csv", "--test", "b.csv", "--last", "2"],
         ["fit", "--seed", "-1"],
         ["fit", "--repetitions", "0"],
         ["fit", "--max-items", "0"],
@@ -267,6 +276,33 @@ def test_train_and_test_are_taken_as_they_are(capsys, tmp_path):
     assert result["repetitions"][0]["n_unseen"] == 1
     assert result["config"]["protocol"] == "pair"
     assert "predicted from the prior" in err
+
+
+def test_random_folds_and_the_last_ratings(capsys, tmp_path):
+    rows = [
+        f"{u},{i},{1 + (u + i * i) % 5},{10**9 + (u + 5 * i) % 97}"
+        for u in range(1, 21)
+        for i in range(1, 16)
+        if (u + 3 * i) % 5
+    ]
+    path = tmp_path / "timed.csv"
+    path.write_text("\n".join(["user,item,rating,time", *rows]))
+    few = ("--iterations", 1, "--no-filter")
+    code, out, err = run(
+        capsys, "fit", "--data", path, "--protocol", "random", "--folds", 4, "--repetitions", 4,
+        *few,
+    )  # fmt: skip
+    assert code == 0, err
+    assert "fold 1 of 4" in out and "fold 4 of 4" in out and "RMSE" in out
+    assert f"{len(rows):,}" in out.split("all")[1].splitlines()[0]  # every rating once
+    assert "Fold 2 of 4 is held out." in err and "No user, item or rating was filtered" in err
+    code, out, err = run(
+        capsys, "fit", "--data", path, "--protocol", "latest", "--last", 2, *few, "--json", "-"
+    )
+    result = json.loads(out)
+    assert code == 0 and result["repetitions"][0]["n_test"] == 40
+    assert result["config"]["last"] == 2 and "each user's last 2 ratings" in err
+    assert "times from 2001-09-09 to 2001-09-09" in err
 
 
 def test_reading_options_reach_the_reader(capsys, tmp_path):

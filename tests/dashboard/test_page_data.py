@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,12 +18,14 @@ from gmc_core.base.errors import DataError, FetchError
 from gmc_core.data import datasets, sample
 from gmc_core.data.ratings import Ratings, RatingScale
 from gmc_core.data.readers import DelimitedOptions
+from gmc_core.data.sessions import months, sessions
 from gmc_core.fitting.cost import estimate
 from gmc_core.protocol.filters import Filter, apply_filter
+from gmc_core.protocol.random_splits import random_split
 from gmc_core.protocol.splits import strong_split, weak_split
 from gmc_dashboard.data import figures as figures
-from gmc_dashboard.data import overview, own_file
-from gmc_dashboard.shared import sources, units
+from gmc_dashboard.data import overview, own_file, time_figures
+from gmc_dashboard.shared import context, sources, units
 
 APP = str(Path(__file__).parents[2] / "app.py")
 GOOD = "who,what,stars\n" + "".join(
@@ -499,3 +503,78 @@ def test_an_upload_keeps_the_name_given_as_far_as_files_can():
         ("ü" * 200 + ".csv", "ü" * 58 + ".csv"),
     ):
         assert sources.keep_upload(name, b"1,2,3\n").name == kept
+
+
+# Times, and the protocols of everyone ---------------------------------------------------
+
+
+def test_times_are_shown_by_month_and_in_sessions(ratings):
+    found, by_month = sessions(ratings), months(ratings)
+    at = opened(tab="Times")
+    assert not at.exception
+    shown = numbers(at)
+    assert shown["Sessions"] == f"{len(found.sizes):,}"
+    assert shown["Largest session"] == f"{found.sizes.max():,}"
+    assert found.sizes.sum() == by_month.counts.sum() == len(ratings)
+    figure = time_figures.by_month(by_month)
+    assert sum(figure.data[0].y) == len(ratings)
+    assert figure.data[0].x[0] == "1995-01-01" and "1995-01 to 2016-10" in (
+        time_figures.by_month_alt(by_month)
+    )
+    labels, counts = time_figures.session_bars(found)
+    assert labels[0] == "1" and labels[-1] == "101+" and counts.sum() == len(ratings)
+    assert counts[0] == (found.sizes == 1).sum()
+
+
+def test_data_without_times_say_so():
+    at = own()
+    at.file_uploader[0].set_value(("mine.csv", GOOD.encode(), "text/csv")).run()
+    at.button(key="data_use_own").click().run()
+    assert any("No time of a rating is known" in info.value for info in at.info)
+    at.segmented_control(key="data_protocol").set_value("latest").run()
+    assert "needs the times of the ratings" in at.error[0].value and not at.exception
+
+
+def test_random_hold_out_and_its_options(ratings):
+    at = opened(min_user="0", min_item="0", protocol="random")
+    assert numbers(at)["Hidden ratings"] == "10,000"
+    at.number_input(key="data_held_amount_%").set_value(20).run()
+    assert selected(at).held == "20%" and numbers(at)["Hidden ratings"] == "20,001"
+    at.segmented_control(key="data_held_random").set_value("folds").run()
+    at.number_input(key="data_held_amount_-folds").set_value(4).run()
+    at.number_input(key="data_seed").set_value(3).run()
+    assert numbers(at)["Hidden ratings"] == "25,001"  # 100,004 in four
+    assert any(note.value == "Fold 4 of 4 is held out." for note in at.caption)
+    assert any("No user, item or rating was filtered out" in note.value for note in at.caption)
+    assert dict(at.query_params)["held"] in ("4-folds", ["4-folds"])
+    at.segmented_control(key="data_protocol").set_value("weak").run()
+    assert selected(at).held == "" and not at.exception
+
+
+def test_hold_out_by_time_and_its_options(ratings):
+    at = opened(protocol="latest", held="3")
+    assert numbers(at)["Hidden ratings"] == f"{3 * ratings.n_users:,}"
+    at.segmented_control(key="data_held_latest").set_value("share").run()
+    assert selected(at).held == "10%"
+    assert any("10 % of each user" in note.value for note in at.caption)
+
+
+def test_a_link_with_no_such_hold_out_shows_the_usual_one():
+    at = opened(protocol="random", held="x-folds")
+    assert not at.exception and selected(at).held == ""
+    assert "held" not in at.query_params
+    for held in ("0%", "100%", "1-folds", "-3", "0", "nonsense", "x%", "²", "nan%", "10 %"):
+        with pytest.raises(ValueError, match=re.escape(held)):
+            context.held_text(held)
+    for held in ("10%", "2.5%", "5-folds", "published", "12", ""):
+        assert context.held_text(held) == held
+
+
+def test_published_folds_are_offered_where_the_data_have_them(tmp_path):
+    ratings = sample.load().ratings
+    folds = np.repeat(np.arange(1, 6, dtype=np.int8), 20_001)[: len(ratings)]
+    split = random_split(replace(ratings, folds=folds), 4, folds="published")
+    assert split.n_test == 20_000
+    at = opened(protocol="random", held="published")
+    assert at.segmented_control(key="data_held_random").value == "published"
+    assert "came without published folds" in at.error[0].value

@@ -6,11 +6,12 @@ import json
 from dataclasses import replace
 
 import pytest
-from stored_runs import DATA, ML1M, opened, stored, texts, use_folders
+from stored_runs import DATA, ML1M, opened, stored, stored_comparison, texts, use_folders
 
 from gmc_core.fitting.experiment import ExperimentConfig
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.paper.published import TABLES
+from gmc_core.paper.random_holdout import MOVIELENS_1M
 from gmc_core.paper.reproduction import (
     has_paper_settings,
     paper_nmae,
@@ -20,6 +21,7 @@ from gmc_core.paper.reproduction import (
 )
 from gmc_core.protocol.filters import Filter
 from gmc_core.runs.store import Store
+from gmc_dashboard.results.random_table import as_frame, own_runs
 from gmc_dashboard.results.table import as_csv, as_html, as_json
 
 MOVIELENS = TABLES["ml-1m"]
@@ -90,7 +92,7 @@ def test_the_run_with_most_repetitions_counts(store):
 def test_nothing_measured_yet():
     at = opened("results")
     assert not at.exception
-    assert len(at.table) == 2
+    assert len(at.table) == 4  # the paper's two, and two under random hold-out
     assert len(at.table[0].value) == 9
     assert "withdrawn in 2004" in texts(at)
     assert at.button(key="reproduce_ml-1m").disabled
@@ -158,3 +160,32 @@ def test_files(store):
     assert content["weak_run"] == run.id
     assert content["rows"][-1]["weak_nmae"] == 0.3941
     assert "<h1>MovieLens 1M: NMAE</h1>" in as_html(found)
+
+
+# Random hold-out ------------------------------------------------------------------------
+
+WHOLE = {**ML1M, "items": 3706}
+TENTH = ExperimentConfig(
+    data="ml-1m", protocol="random", filter=Filter(0, 0), fit=FitSettings(iterations=2)
+)
+
+
+def test_results_and_compare_show_them(store, monkeypatch):
+    found = stored(store, config=TENTH, data=WHOLE)
+    stored(store, config=replace(TENTH, held_out=0.3), data=WHOLE)
+    assert [one.id for one in own_runs(store.runs(), MOVIELENS_1M)] == [found.id]
+    frame = as_frame(MOVIELENS_1M, [found])
+    assert len(frame) == len(MOVIELENS_1M.results) + 1
+    assert frame["RMSE"].str.contains(r"\*\*0.9000").sum() == 1
+    assert frame["Settings chosen"].str.contains("on the test").sum() == 2
+    compared = stored_comparison(store, config=replace(TENTH, fit=FitSettings()))
+    at = opened("results")
+    assert not at.exception
+    assert "MovieLens 1M, random hold-out" in [each.value for each in at.subheader]
+    assert len(at.table[2].value) == len(frame)
+    monkeypatch.setattr(
+        "gmc_dashboard.compare.view.random_table_for", lambda data: data and MOVIELENS_1M
+    )
+    at = opened("compare", comparison=compared.id)
+    assert not at.exception
+    assert any("random tenth of MovieLens 1M" in one.label for one in at.expander)

@@ -11,7 +11,7 @@ from making import ratings_of, skewed_table
 
 from gmc_core.base.errors import ConfigError
 from gmc_core.cli import main
-from gmc_core.data.ratings import Ratings
+from gmc_core.data.ratings import Ratings, RatingScale
 from gmc_core.fitting import auto
 from gmc_core.fitting.fit import Fit
 from gmc_core.fitting.intervals import calibrate, covered, pair_variances, spread
@@ -24,7 +24,7 @@ def test_choosing_sees_training_ratings_only():
     """There is no parameter through which test ratings could come in."""
     parameters = inspect.signature(auto.choose).parameters
     assert set(parameters) == {
-        "train", "seconds", "seed", "dtype", "attributes", "team", "on_trial",
+        "train", "seconds", "seed", "dtype", "attributes", "times", "team", "on_trial",
     }  # fmt: skip
     assert parameters["train"].annotation in (Ratings, "Ratings")
 
@@ -74,6 +74,24 @@ def test_numbers_that_are_no_levels_get_exact_em():
     table = ratings_of(rng.uniform(1, 5, (60, 10)), rng.random((60, 10)) < 0.6)
     choice = auto.choose(table, seconds=1)
     assert {trial.settings.model for trial in choice.trials} <= {"paper", "exact"}
+
+
+def test_times_are_read_only_when_asked_for():
+    """Errors of a day that a user's ratings share: session noise is chosen, and only then."""
+    rng = np.random.default_rng(0)
+    day = rng.integers(0, 3, (150, 12))
+    moods = np.take_along_axis(rng.standard_normal((150, 3)), day, axis=1)
+    values = np.clip(np.round(3 + moods + 0.3 * rng.standard_normal(day.shape)), 1, 5)
+    known = rng.random(day.shape) < 0.8
+    rows, columns = np.nonzero(known)
+    table = Ratings.from_triplets(
+        rows, columns, values[known], RatingScale(1, 5, 1), times=100_000 * day[known]
+    )
+    assert not any(trial.settings.reads_times for trial in auto.choose(table, seconds=1).trials)
+    choice = auto.choose(table, seconds=1, times=True)
+    assert choice.settings.reads_times
+    with pytest.raises(ConfigError, match="when these ratings were given"):
+        auto.choose(ratings_of(np.full((9, 9), 3.0), np.eye(9) < 1), times=True)
 
 
 def test_the_time_must_be_above_zero():

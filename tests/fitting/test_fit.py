@@ -280,7 +280,7 @@ def test_a_breakdown_while_predicting_names_the_iteration(monkeypatch):
     table = ratings_of(*random_table(40, 12, 0.6, seed=1))
     running = Fit(strong_split(table, 0, 20, 10), FitSettings(0.3))
 
-    def broken(*_):
+    def broken(*_, **__):
         raise NumericalError("not positive definite")
 
     monkeypatch.setattr("gmc_core.fitting.fit.predict_pairs", broken)

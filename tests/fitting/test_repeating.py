@@ -108,7 +108,19 @@ def test_a_run_of_every_model_is_repeated_elsewhere(model, tmp_path, monkeypatch
     same(store, run, repeated(line, elsewhere, monkeypatch))
 
 
-@pytest.mark.parametrize("protocol", ["strong", "none", "pair"])
+def timed_file(path: Path) -> Path:
+    """Ratings with times, of 30 users and 12 items."""
+    rows = [
+        f"{u},{i},{2 + (u * i + u) % 5 / 2},{1_000_000_000 + (u * 7 + i * 13) % 50}\n"
+        for u in range(30)
+        for i in range(12)
+        if (u + i) % 4
+    ]
+    path.write_text("user,item,rating,when\n" + "".join(rows))
+    return path
+
+
+@pytest.mark.parametrize("protocol", ["strong", "none", "pair", "random", "latest"])
 def test_a_run_of_every_protocol_is_repeated_elsewhere(protocol, tmp_path, monkeypatch):
     store = Store(tmp_path / "home")
     fit = FITS["paper"]
@@ -120,6 +132,13 @@ def test_a_run_of_every_protocol_is_repeated_elsewhere(protocol, tmp_path, monke
             data="", protocol="pair", reading=READING, fit=fit,
             train_file=str(tmp_path / "train.csv"), test_file=str(tmp_path / "test.csv"),
         )  # fmt: skip
+    elif protocol in ("random", "latest"):
+        held: dict[str, Any] = {"random": {"folds": 3}, "latest": {"last": 2}}[protocol]
+        config = ExperimentConfig(
+            data=str(timed_file(tmp_path / "timed.csv")), protocol=protocol, fit=fit, seed=1,
+            filter=Filter(0, 0), **held,
+        )  # fmt: skip
+        assert f"--{next(iter(held))}=" in " ".join(arguments_of(config))
     else:
         folder = movielens_folder(tmp_path / "ml", users=40, items=12)
         config = ExperimentConfig(data=str(folder), protocol=protocol, filter=FEW, fit=fit)

@@ -61,6 +61,32 @@ ORDINAL = FitSettings(model="ordinal", noise=None)
             "sample, mixture of 2, all ratings, ε = 0.3, L = 10",
         ),
         (
+            {"protocol": "random", "fit": ORDINAL},
+            "sample, ordered ratings, seed 0, random 10 %, filtered, L = 10",
+        ),
+        (
+            {"protocol": "random", "fit": ORDINAL, "folds": 5, "seed": 1, "repetitions": 3,
+             "filter": Filter(0, 0)},
+            "sample, ordered ratings, folds 2–4, random, 5 folds, no filter, L = 10",
+        ),
+        (
+            {"protocol": "random", "fit": ORDINAL, "folds": 5, "seed": 7},
+            "sample, ordered ratings, seed 7, random, 5 folds, filtered, L = 10",
+        ),
+        (
+            {"protocol": "random", "fit": ORDINAL, "folds": "published"},
+            "sample, ordered ratings, fold 1, random, published folds, filtered, L = 10",
+        ),
+        (
+            {"protocol": "latest", "fit": ORDINAL, "held_out": 0.25, "filter": Filter(0, 0, 99)},
+            "sample, ordered ratings, seed 0, latest 25 %, users from 0 ratings, items from 0 "
+            "ratings, at most 99 items, L = 10",
+        ),
+        (
+            {"protocol": "latest", "fit": ORDINAL},
+            "sample, ordered ratings, seed 0, latest 1, filtered, L = 10",
+        ),
+        (
             {"protocol": "strong", "filter": Filter(5, 2, 800), "strong_users": 9,
              "fit": FitSettings(noise=0.25, initial=2.5, signals="rows")},
             "sample, the paper’s MAP-EM, seed 0, strong, ε = 0.3, σ² = 0.25, start 2.5, "

@@ -42,6 +42,11 @@ class GaussianMethod:
             content["noise"] = file_sha256(Path(noise))
         return json.dumps(content, sort_keys=True)
 
+    @property
+    def reads_times(self) -> bool:
+        """Whether the noise is shared by ratings of about the same time."""
+        return self.settings.reads_times
+
     def predict(self, split: Split, team: ThreadPool) -> npt.NDArray[np.float64]:
         """(n_test,) predictions of the last iteration."""
         return fit_and_predict(split, self.settings, team)

@@ -74,6 +74,11 @@ class Baseline:
         return self.function(split)
 
 
+def reads_times(method: Method) -> bool:
+    """Whether its predictions depend on when ratings were given, those held out included."""
+    return bool(getattr(method, "reads_times", False))
+
+
 BASELINES = {
     method.name: method
     for method in (

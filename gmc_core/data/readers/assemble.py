@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from gmc_core.base.errors import ConfigError, DataError
+from gmc_core.data.rating_times import taken
 from gmc_core.data.ratings import Ratings, RatingScale, Vocabulary
 from gmc_core.data.readers.file_kinds import plain_name
 from gmc_core.data.readers.report import POLICIES, DuplicatePolicy, Loaded, LoadReport
 from gmc_core.data.readers.text import Item, item_info, user_columns
+from gmc_core.data.readers.time_column import ReadTimes, TimeColumn, no_times, seconds
 from gmc_core.data.readers.vocabulary import Encoded
 
 # Those of data files; a name may have two of them.
@@ -22,7 +24,6 @@ _ENDINGS = (
     ".zip", ".csv", ".tsv", ".txt", ".dat", ".data", ".xlsx", ".xlsm", ".json", ".jsonl", ".ndjson",
     ".mtx",
 )  # fmt: skip
-Times = Callable[[], "npt.NDArray[np.float64] | None"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,8 @@ class Parts:
     values : (rows,) ratings.
     scale, scale_found : the scale and how it was found.
     line_of : row → 1-based line, for errors.
-    times : gives the (rows,) times, or None; called only if there are duplicates.
+    times : reads the (rows,) times.
+    folds : (rows,) published test set of each row from 1 on, 0 for none; None without any.
     known_items : id text → title, year, genres.
     known_users, user_names : id text → attributes, and the attributes' names.
     dropped : (reason, count) of rows that the format left out.
@@ -52,7 +54,8 @@ class Parts:
     scale: RatingScale
     scale_found: str
     line_of: Callable[[int], int]
-    times: Times = lambda: None
+    times: ReadTimes = no_times
+    folds: npt.NDArray[np.int8] | None = None
     known_items: Mapping[str, Item] = field(default_factory=dict)
     known_users: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
     user_names: tuple[str, ...] = ()
@@ -89,7 +92,8 @@ def assemble(parts: Parts, duplicates: str, name: str) -> Loaded:
     if not len(parts.values):
         raise DataError("No rating is left; give a file with ratings.", path=parts.source)
     users, items = Vocabulary(parts.users.ids, "user"), Vocabulary(parts.items.ids, "item")
-    rows, columns, values, repeated = _sorted_once(parts, policy)
+    rows, columns, values, column, kept, repeated = _sorted_once(parts, policy)
+    times, on_times = seconds(column)
     counts = np.bincount(rows, minlength=len(users))
     ratings = Ratings(
         users=users,
@@ -103,6 +107,8 @@ def assemble(parts: Parts, duplicates: str, name: str) -> Loaded:
         if parts.known_users
         else {},
         name=name,
+        times=times,
+        folds=taken(parts.folds, kept),
     )
     report = LoadReport(
         source=parts.source,
@@ -118,7 +124,7 @@ def assemble(parts: Parts, duplicates: str, name: str) -> Loaded:
         scale_found=parts.scale_found,
         users=len(users),
         items=len(items),
-        notes=(*parts.notes, *_coverage_notes(ratings, parts)),
+        notes=(*parts.notes, *filter(None, [on_times]), *_coverage_notes(ratings, parts)),
         reading={"format": parts.format, "duplicates": policy, **parts.reading},
         scale_derived=parts.scale_derived,
     )
@@ -127,13 +133,21 @@ def assemble(parts: Parts, duplicates: str, name: str) -> Loaded:
 
 def _sorted_once(
     parts: Parts, policy: DuplicatePolicy
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64], int]:
-    """User positions, item positions and values sorted by both, one per pair."""
+) -> tuple[
+    npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64], TimeColumn,
+    npt.NDArray[np.int64], int,
+]:  # fmt: skip
+    """User positions, item positions, values, times and rows, sorted by user and item, and how
+    many ratings were repeated.
+
+    Of repeated ratings the row is that of the one that is kept; of a mean the last one in the
+    file, and its time is the latest one.
+    """
     width = len(parts.items.ids)
     cell = parts.users.codes.astype(np.int64) * width + parts.items.codes
     values = parts.values
     if np.all(cell[1:] > cell[:-1]):
-        return cell // width, cell % width, values, 0
+        return cell // width, cell % width, values, parts.times(False), np.arange(len(cell)), 0
     order = np.argsort(cell, kind="stable")
     ordered = cell[order]
     first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
@@ -147,20 +161,28 @@ def _sorted_once(
             path=parts.source,
             line=parts.line_of(row),
         )
-    if repeated and policy in ("last", "first"):
-        times = parts.times()
-        if times is not None:
-            order = np.lexsort((times, cell))  # stable: equal times keep their positions
-    values = values[order]
+    times = parts.times(repeated > 0 and policy != "mean")
+    if repeated and times.order is not None and policy != "mean":
+        order = np.lexsort((times.order, cell))  # stable: equal times keep their positions
+    last = np.concatenate([first[1:], [True]])
+    kept = order[first if policy == "first" else last]
     if repeated and policy == "mean":
         starts = np.flatnonzero(first)
         lengths = np.diff(np.append(starts, len(values)))
-        values = np.add.reduceat(values, starts) / lengths
-    elif repeated:
-        last = np.concatenate([first[1:], [True]])
-        values = values[first if policy == "first" else last]
+        values = np.add.reduceat(values[order], starts) / lengths
+        times = _latest(times.rows(order), starts)
+    else:
+        values, times = values[kept], times.rows(kept)
     cell = ordered[first]
-    return cell // width, cell % width, values, repeated
+    return cell // width, cell % width, values, times, kept, repeated
+
+
+def _latest(times: TimeColumn, starts: npt.NDArray[np.int64]) -> TimeColumn:
+    """The last of the times of each run of rows, which begin at ``starts``."""
+    if times.order is None:
+        return times
+    numbers = np.where(np.isnan(times.order), -np.inf, times.order)
+    return replace(times, order=np.maximum.reduceat(numbers, starts))
 
 
 def _coverage_notes(ratings: Ratings, parts: Parts) -> tuple[str, ...]:

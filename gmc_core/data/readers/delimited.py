@@ -12,7 +12,6 @@ from gmc_core.base.table_files import number_text
 from gmc_core.data.ratings import RatingScale
 from gmc_core.data.readers import column_notes, doubts
 from gmc_core.data.readers.assemble import Parts
-from gmc_core.data.readers.common import as_times, first_no_time
 from gmc_core.data.readers.numbers import NumberForm, find_form, may_be_grouped, possible_forms
 from gmc_core.data.readers.scales import (
     HALF_STARS,
@@ -26,6 +25,7 @@ from gmc_core.data.readers.sniff import NAMES, Layout, sniff
 from gmc_core.data.readers.source import Member, Source
 from gmc_core.data.readers.table import Column, Kind, Table, Text, line_of_row, read_table
 from gmc_core.data.readers.text import Item, to_utf8, year_of
+from gmc_core.data.readers.time_column import TimeColumn, as_times, first_no_time
 from gmc_core.data.readers.vocabulary import plain_name
 from gmc_core.data.reading_options import ROLES
 from gmc_core.data.reading_options import DelimitedOptions as DelimitedOptions
@@ -251,29 +251,14 @@ def read(source: Source, options: DelimitedOptions | None = None) -> Parts:
     notes += column_notes.unmatched_codes(text, roles["rating"], opened.codes)
     reading = _reading(opened, scale, options)
 
-    def times() -> np.ndarray | None:
+    def times(deciding: bool) -> TimeColumn:
         if "timestamp" not in roles:
-            return None
-        column = read_table(text, [Column(roles["timestamp"], "timestamp", "any")])
-        found = as_times(column.columns["timestamp"])
-        row, value = (0, "") if found is not None else first_no_time(column.columns["timestamp"])
-        if found is None and options.timestamp is not None:
-            raise DataError(
-                "The timestamp is neither a number nor a date as the others are; correct it, "
-                "choose another column, or none to let the position in the file decide between "
-                "repeated ratings.",
-                path=text.path,
-                line=line_of_row(text, row),
-                value=value,
-            )
-        if found is None:
-            notes.append(
-                f"the timestamp {value!r} (line {line_of_row(text, row)}) is neither a number nor "
-                "a date as the others are, so the position in the file decided between repeated "
-                "ratings"
-            )
+            return TimeColumn()
+        chosen = options.timestamp is not None
+        found = _times(text, roles["timestamp"], strict=deciding and chosen, deciding=deciding)
+        if found.note:
             reading.pop("timestamp")
-        return None if found is None else found[rated]
+        return found.rows(rated)
 
     return Parts(
         source=text.path,
@@ -289,9 +274,45 @@ def read(source: Source, options: DelimitedOptions | None = None) -> Parts:
         dropped=dropped,
         known_items=_titles(table) if "title" in roles else {},
         blank_lines=table.blank_lines,
-        notes=notes,  # times() may add to it
-        reading=reading,
+        notes=notes,
+        reading=reading,  # times() may take from it
         scale_derived=derived,
+    )
+
+
+def _times(text: Text, index: int, *, strict: bool, deciding: bool) -> TimeColumn:
+    """The column of times of all rows.
+
+    deciding : whether they decide between repeated ratings. strict : whether what is neither a
+        number nor a date is an error, and no note.
+    """
+    try:
+        column = read_table(text, [Column(index, "timestamp", "any")]).columns["timestamp"]
+    except DataError as error:  # Arrow has taken the first rows for another kind than the others
+        if deciding:
+            raise
+        return TimeColumn(note=f"the times cannot be read and are not kept: {error}")
+    found = as_times(column)
+    if found.order is not None or column.null_count == len(column):
+        return found
+    row, value = first_no_time(column)
+    if strict:
+        raise DataError(
+            "The timestamp is neither a number nor a date as the others are; correct it, "
+            "choose another column, or none to let the position in the file decide between "
+            "repeated ratings.",
+            path=text.path,
+            line=line_of_row(text, row),
+            value=value,
+        )
+    return TimeColumn(
+        note=f"the timestamp {value!r} (line {line_of_row(text, row)}) is neither a number nor "
+        "a date as the others are, so "
+        + (
+            "the position in the file decided between repeated ratings"
+            if deciding
+            else "no times are kept"
+        )
     )
 
 

@@ -9,11 +9,19 @@ import numpy as np
 from gmc_core.base.errors import DataError
 from gmc_core.data.ratings import RatingScale
 from gmc_core.data.readers.assemble import Parts
-from gmc_core.data.readers.common import needed, times_reader
+from gmc_core.data.readers.common import needed
 from gmc_core.data.readers.scales import first_off_scale, off_scale_error
 from gmc_core.data.readers.source import Member, Source
 from gmc_core.data.readers.table import Column, Text, line_of_row, read_table
-from gmc_core.data.readers.text import Item, decode, number_or_nan, numbered_lines, to_utf8
+from gmc_core.data.readers.text import (
+    Companions,
+    Item,
+    decode,
+    number_or_nan,
+    numbered_lines,
+    to_utf8,
+)
+from gmc_core.data.readers.time_column import TimeColumn, times_reader
 
 NAME = "eachmovie"
 SCALE = RatingScale(1, 6, 1)
@@ -69,11 +77,10 @@ def read(source: Source) -> Parts:
     kept = np.flatnonzero(rating)
     times = times_reader(text, 4)
 
-    def kept_times() -> np.ndarray | None:
-        every = times()
-        return None if every is None else every[kept]
+    def kept_times(deciding: bool) -> TimeColumn:
+        return times(deciding).rows(kept)
 
-    known_items, known_users, notes = _describe(source)
+    about = companions(source)
     return Parts(
         source=member.label,
         format=NAME,
@@ -85,26 +92,25 @@ def read(source: Source) -> Parts:
         scale_found="known: EachMovie, 5 x score + 1",
         line_of=lambda row: line_of_row(text, int(kept[row])),
         times=kept_times,
-        known_items=known_items,
-        known_users=known_users,
-        user_names=USER_NAMES,
+        known_items=about.items,
+        known_users=about.users,
+        user_names=about.user_names,
         dropped=((SOUNDS_AWFUL, len(scores) - len(kept)),),
         blank_lines=table.blank_lines,
-        notes=notes,
+        notes=about.notes or ("there is no movie.txt, so items have no titles",),
     )
 
 
-def _describe(
-    source: Source,
-) -> tuple[dict[str, Item], dict[str, tuple[object, ...]], tuple[str, ...]]:
+def companions(source: Source) -> Companions:
+    """Titles from ``movie.txt`` and users from ``person.txt``, as far as these are there."""
     movies, persons = source.find("movie.txt"), source.find("person.txt")
-    known_items: dict[str, Item] = {}
+    known: dict[str, Item] = {}
+    notes = []
     if movies is not None:
-        known_items, used = _read_movies(movies)
-        note = f"titles from {movies.label}, encoding {used}"
-    else:
-        note = "there is no movie.txt, so items have no titles"
-    return known_items, {} if persons is None else _read_persons(persons), (note,)
+        known, used = _read_movies(movies)
+        notes.append(f"titles from {movies.label}, encoding {used}")
+    people = {} if persons is None else _read_persons(persons)
+    return Companions(known, people, USER_NAMES, tuple(notes))
 
 
 def _read_movies(member: Member) -> tuple[dict[str, Item], str]:

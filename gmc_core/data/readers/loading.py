@@ -18,6 +18,7 @@ from gmc_core.data.readers import (
     netflix,
 )
 from gmc_core.data.readers.assemble import assemble, check_policy, default_name
+from gmc_core.data.readers.beside import described
 from gmc_core.data.readers.companions import refuse_companion
 from gmc_core.data.readers.delimited import DelimitedOptions
 from gmc_core.data.readers.report import Loaded
@@ -48,6 +49,7 @@ def load(
     options: DelimitedOptions | None = None,
     duplicates: str = "last",
     name: str | None = None,
+    beside: bool = False,
 ) -> Loaded:
     """Read ratings from a folder, a zip or a file (also packed as ``.gz``, say).
 
@@ -60,6 +62,8 @@ def load(
         or "first" (by time if the file has times that differ, else by position), "mean",
         or "error".
     name : a name for the data; by default from the path.
+    beside : for a delimited text: take titles, genres and users' attributes from MovieLens's or
+        EachMovie's files in its folder.
 
     Raises
     ------
@@ -78,6 +82,7 @@ def load(
         format = delimited.NAME if options is not None else detect(source)
     if format == delimited.NAME:
         parts = delimited.read(source, options)
+        parts = described(parts, source) if beside else parts
     else:
         parts = _MODULES[format].read(source)
     return assemble(parts, duplicates, name or default_name(source.path))

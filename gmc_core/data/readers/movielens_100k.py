@@ -7,11 +7,21 @@ import re
 
 from gmc_core.base.errors import DataError
 from gmc_core.data.readers.assemble import Parts
-from gmc_core.data.readers.common import check_scale, needed, times_reader, triplet_columns
+from gmc_core.data.readers.common import check_scale, needed, triplet_columns
+from gmc_core.data.readers.published_folds import published_folds
 from gmc_core.data.readers.scales import STARS
 from gmc_core.data.readers.source import Member, Source
 from gmc_core.data.readers.table import Text, line_of_row, read_table
-from gmc_core.data.readers.text import Item, decode, number_or_nan, numbered_lines, to_utf8, year_of
+from gmc_core.data.readers.text import (
+    Companions,
+    Item,
+    decode,
+    number_or_nan,
+    numbered_lines,
+    to_utf8,
+    year_of,
+)
+from gmc_core.data.readers.time_column import times_reader
 
 NAME = "movielens-100k"
 USER_NAMES = ("age", "gender", "occupation", "zip_code")
@@ -54,12 +64,11 @@ def read(source: Source) -> Parts:
     table = read_table(text, triplet_columns(0, 1, 2))
     values = table.numbers("rating")
     check_scale(values, STARS, text)
-    notes = []
-    known_items: dict[str, Item] = {}
-    items, users = source.find("u.item"), source.find("u.user")
-    if items is not None:
-        known_items, used = _read_items(items, _read_genres(source.find("u.genre")))
-        notes.append(f"titles from {items.label}, encoding {used}")
+    about = companions(source)
+    notes = [*about.notes]
+    folds, on_folds = published_folds(source, table)
+    if on_folds:
+        notes.append(on_folds)
     return Parts(
         source=member.label,
         format=NAME,
@@ -71,12 +80,24 @@ def read(source: Source) -> Parts:
         scale_found="known: MovieLens 100K",
         line_of=lambda row: line_of_row(text, row),
         times=times_reader(text, 3),
-        known_items=known_items,
-        known_users={} if users is None else _read_users(users),
-        user_names=USER_NAMES,
+        folds=folds,
+        known_items=about.items,
+        known_users=about.users,
+        user_names=about.user_names,
         blank_lines=table.blank_lines,
         notes=tuple(notes),
     )
+
+
+def companions(source: Source) -> Companions:
+    """Titles from ``u.item`` and users from ``u.user``, as far as these are there."""
+    items, users = source.find("u.item"), source.find("u.user")
+    known: dict[str, Item] = {}
+    notes = []
+    if items is not None:
+        known, used = _read_items(items, _read_genres(source.find("u.genre")))
+        notes.append(f"titles from {items.label}, encoding {used}")
+    return Companions(known, {} if users is None else _read_users(users), USER_NAMES, tuple(notes))
 
 
 def _read_genres(member: Member | None) -> tuple[str, ...]:

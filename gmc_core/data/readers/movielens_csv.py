@@ -7,11 +7,12 @@ import io
 
 from gmc_core.base.errors import DataError
 from gmc_core.data.readers.assemble import Parts
-from gmc_core.data.readers.common import check_scale, needed, times_reader, triplet_columns
+from gmc_core.data.readers.common import check_scale, needed, triplet_columns
 from gmc_core.data.readers.scales import HALF_STARS
 from gmc_core.data.readers.source import Member, Source
 from gmc_core.data.readers.table import Text, line_of_row, read_table
-from gmc_core.data.readers.text import BOM, Item, decode, split_genres, to_utf8, year_of
+from gmc_core.data.readers.text import BOM, Companions, Item, decode, split_genres, to_utf8, year_of
+from gmc_core.data.readers.time_column import times_reader
 
 NAME = "movielens-csv"
 HEADER = ["userId", "movieId", "rating", "timestamp"]
@@ -46,12 +47,7 @@ def read(source: Source) -> Parts:
     table = read_table(text, triplet_columns(0, 1, 2))
     values = table.numbers("rating")
     check_scale(values, HALF_STARS, text)
-    notes = []
-    known_items: dict[str, Item] = {}
-    movies = source.find("movies.csv")
-    if movies is not None:
-        known_items, used = _read_movies(movies)
-        notes.append(f"titles from {movies.label}, encoding {used}")
+    about = companions(source)
     return Parts(
         source=member.label,
         format=NAME,
@@ -63,10 +59,19 @@ def read(source: Source) -> Parts:
         scale_found="known: MovieLens half stars",
         line_of=lambda row: line_of_row(text, row),
         times=times_reader(text, 3),
-        known_items=known_items,
+        known_items=about.items,
         blank_lines=table.blank_lines,
-        notes=tuple(notes),
+        notes=about.notes,
     )
+
+
+def companions(source: Source) -> Companions:
+    """Titles from ``movies.csv``, if there is one with MovieLens's columns."""
+    movies = source.find("movies.csv")
+    if movies is None:
+        return Companions()
+    known, used = _read_movies(movies)
+    return Companions(known, notes=(f"titles from {movies.label}, encoding {used}",))
 
 
 def _read_movies(member: Member) -> tuple[dict[str, Item], str]:

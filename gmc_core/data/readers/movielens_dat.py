@@ -6,11 +6,12 @@ import numpy as np
 
 from gmc_core.base.errors import DataError
 from gmc_core.data.readers.assemble import Parts
-from gmc_core.data.readers.common import check_scale, needed, times_reader, triplet_columns
+from gmc_core.data.readers.common import check_scale, needed, triplet_columns
 from gmc_core.data.readers.scales import HALF_STARS, STARS
 from gmc_core.data.readers.source import Member, Source
 from gmc_core.data.readers.table import Text, line_of_row, read_table
 from gmc_core.data.readers.text import (
+    Companions,
     Item,
     decode,
     number_or_nan,
@@ -19,6 +20,7 @@ from gmc_core.data.readers.text import (
     to_utf8,
     year_of,
 )
+from gmc_core.data.readers.time_column import times_reader
 
 NAME = "movielens-dat"
 USER_NAMES = ("gender", "age", "occupation", "zip_code")
@@ -80,15 +82,7 @@ def read(source: Source) -> Parts:
     halves = bool(np.any(values != np.round(values))) or source.find("tags.dat") is not None
     scale = HALF_STARS if halves else STARS
     check_scale(values, scale, text)
-    notes = []
-    movies, users = source.find("movies.dat"), source.find("users.dat")
-    known_items: dict[str, Item] = {}
-    known_users: dict[str, tuple[object, ...]] = {}
-    if movies is not None:
-        known_items, used = _read_movies(movies)
-        notes.append(f"titles from {movies.label}, encoding {used}")
-    if users is not None:
-        known_users = _read_users(users)
+    about = companions(source)
     return Parts(
         source=member.label,
         format=NAME,
@@ -100,12 +94,23 @@ def read(source: Source) -> Parts:
         scale_found=f"known: MovieLens {'10M' if halves else '1M'}",
         line_of=lambda row: line_of_row(text, row),
         times=times_reader(text, 3),
-        known_items=known_items,
-        known_users=known_users,
-        user_names=USER_NAMES,
+        known_items=about.items,
+        known_users=about.users,
+        user_names=about.user_names,
         blank_lines=table.blank_lines,
-        notes=tuple(notes),
+        notes=about.notes,
     )
+
+
+def companions(source: Source) -> Companions:
+    """Titles from ``movies.dat`` and users from ``users.dat``, as far as these are there."""
+    movies, users = source.find("movies.dat"), source.find("users.dat")
+    known: dict[str, Item] = {}
+    notes = []
+    if movies is not None:
+        known, used = _read_movies(movies)
+        notes.append(f"titles from {movies.label}, encoding {used}")
+    return Companions(known, {} if users is None else _read_users(users), USER_NAMES, tuple(notes))
 
 
 def _read_movies(member: Member) -> tuple[dict[str, Item], str]:

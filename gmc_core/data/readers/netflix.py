@@ -9,11 +9,12 @@ import numpy as np
 
 from gmc_core.base.errors import DataError
 from gmc_core.data.readers.assemble import Parts
-from gmc_core.data.readers.common import check_scale, times_reader
+from gmc_core.data.readers.common import check_scale
 from gmc_core.data.readers.scales import STARS
 from gmc_core.data.readers.source import Member, Source
 from gmc_core.data.readers.table import Column, Table, Text, line_of_row, read_table
 from gmc_core.data.readers.text import BOM, Item, decode, numbered_lines, to_utf8
+from gmc_core.data.readers.time_column import times_reader
 from gmc_core.data.readers.vocabulary import Encoded
 
 NAME = "netflix"

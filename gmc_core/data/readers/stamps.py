@@ -10,6 +10,7 @@ from gmc_core.data.readers.source import folder_files
 # What readers take besides the file of ratings that a person named.
 BESIDE = (
     *("movies.csv", "movies.dat", "users.dat", "tags.dat", "u.item", "u.user", "u.genre"),
+    *(f"u{fold}.test" for fold in range(1, 6)),
     *("movie.txt", "person.txt", "movie_titles.txt", "movie_titles.csv"),
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -89,6 +90,20 @@ class Item(NamedTuple):
     title: str | None
     year: float = float("nan")
     genres: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Companions:
+    """What the files beside ratings say of items and users.
+
+    items : id text → title, year, genres. users : id text → attributes; user_names : theirs.
+    notes : a sentence on each file.
+    """
+
+    items: Mapping[str, Item] = field(default_factory=dict)
+    users: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
+    user_names: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def year_of(title: str) -> float:

@@ -45,6 +45,7 @@ def load() -> Loaded:
         name=NAME,
         licence=LICENCE,
         citation=CITATION,
+        times=stored["times"].astype(np.int64),
     )
     untitled = ratings.item_info.titles.count(None)
     report = LoadReport(

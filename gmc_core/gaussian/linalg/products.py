@@ -18,6 +18,9 @@ TILE_VECTORS = 4
 # Beyond it each access costs five times as much (measured with 1 MB of cache).
 _CACHE_BYTES = 1 << 20
 
+# Observations so many windows apart share e⁻¹⁶ of the session noise, less than float32 resolves.
+SESSION_REACH = 16.0
+
 # Rows and columns of the square tiles in which a whole matrix is passed over.
 BLOCK = 64
 
@@ -207,4 +210,19 @@ def pair_products(  # type: ignore[no-untyped-def]
         total = 0.0
         for entry in range(indptr[signals[p]], indptr[signals[p] + 1]):
             total += np.float64(row[np.uintp(indices[entry])]) * weights[entry]
+        out[p] = total
+
+
+@njit(nogil=True, cache=True)
+def session_products(first, last, signals, moments, indptr, times, weights, window, out):  # type: ignore[no-untyped-def]
+    """out[p] = Σ_j exp(-|t_p - t_j| / w) a_j over the observations of each pair's signal.
+
+    moments : (P,) t_p, NaN where unknown, which gives 0. times : (nnz,) the t_j. window : w.
+    """
+    for p in range(first, last):
+        total = 0.0
+        for entry in range(indptr[signals[p]], indptr[signals[p] + 1]):
+            apart = abs(moments[p] - times[entry]) / window
+            if apart < SESSION_REACH:
+                total += np.exp(-apart) * weights[entry]
         out[p] = total

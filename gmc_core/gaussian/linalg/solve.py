@@ -23,6 +23,7 @@ from numba import njit
 
 from gmc_core.gaussian.linalg.cholesky import cholesky_solve, panel_space
 from gmc_core.gaussian.linalg.lapack import gram, letters
+from gmc_core.gaussian.linalg.products import SESSION_REACH
 from gmc_core.gaussian.linalg.vectors import (
     fnma,
     load,
@@ -43,6 +44,9 @@ class Systems(NamedTuple):
     indptr, indices : observed coordinates (CSR, rising in each signal).
     values, mean : (nnz,) y and (N,) μ, float64; the right-hand side is y - μ[o].
     noise, kind : Σ_w, see :class:`gmc_core.gaussian.noise.Noise`.
+    times, shared : what observations share by their times: when each was made (nnz,), NaN where
+        unknown, and (τ², 1/w) of :class:`gmc_core.gaussian.noise.SessionNoise`. With τ² = 0 the
+        times are not read.
     weights : (nnz,) the a's, written.
     forms : (M, 2) rᵀ K⁻¹ r and log|K| of each signal, written.
     """
@@ -53,6 +57,8 @@ class Systems(NamedTuple):
     mean: np.ndarray
     noise: np.ndarray
     kind: int
+    times: np.ndarray
+    shared: np.ndarray
     weights: np.ndarray
     forms: np.ndarray
 
@@ -98,6 +104,15 @@ def _variance(systems, coordinate):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
+def _shared(systems, entry, other):  # type: ignore[no-untyped-def]
+    """Covariance τ² exp(-|t - t'| / w) of the errors of two observations of one signal."""
+    apart = abs(systems.times[entry] - systems.times[other]) * systems.shared[1]
+    return (
+        systems.shared[0] * np.exp(-apart) if apart < SESSION_REACH else 0.0
+    )  # NaN shares nothing
+
+
+@njit(nogil=True, cache=True)
 def gather(systems, signal, covariance, work):  # type: ignore[no-untyped-def]
     """Lower triangle of Σ[o, o] to ``work``, flat with stride N_i."""
     observed = systems.indices[systems.indptr[signal] : systems.indptr[signal + 1]]
@@ -126,6 +141,11 @@ def prepare(systems, signal, work):  # type: ignore[no-untyped-def]
     elif systems.kind > 0:
         for i in range(n):
             work[i * n + i] += _variance(systems, observed[i])
+    if systems.shared[0] > 0:
+        for i in range(n):
+            for j in range(i):
+                work[i * n + j] += _shared(systems, first + i, first + j)
+            work[i * n + i] += systems.shared[0]
     for i in range(n):
         answer[i] = values[i] - mean[observed[i]]
     return answer
@@ -179,10 +199,11 @@ def solve_factored(batch, systems, factor, epsilon, space, rows):  # type: ignor
     """As :func:`solve_large` for Σ = factor factorᵀ + ε Id, which is never formed.
 
     A signal with more observations than the factor has columns is solved in the
-    factor's space, which is smaller, unless Σ_w is a full matrix.
+    factor's space, which is smaller, unless Σ_w is a full matrix or has entries off the diagonal
+    that observations share by their times.
 
     ``factor`` is (N, R); ``space`` holds max(min(N_i, R)²) numbers, or N_i² with a
-    full Σ_w; ``rows`` at least N_i · R.
+    Σ_w that is not diagonal; ``rows`` at least N_i · R.
     """
     rank = factor.shape[1]
     for signal in batch:
@@ -190,7 +211,7 @@ def solve_factored(batch, systems, factor, epsilon, space, rows):  # type: ignor
         n = len(observed)
         for i in range(n):
             rows[i * rank : (i + 1) * rank] = factor[observed[i]]
-        if n > rank and systems.kind != 3:
+        if n > rank and systems.kind != 3 and not systems.shared[0] > 0:
             solved = _solve_inside(systems, signal, epsilon, rank, rows, space)
         else:
             gram(rows, n, rank, False, space.work, space.flags, space.integers, space.scalars)
@@ -310,6 +331,10 @@ def _gather(batch, systems, covariance, work, right, n, lanes):  # type: ignore[
                     work[at + j * lanes] += systems.noise[observed[i], observed[j]]
             elif systems.kind > 0:
                 work[at + i * lanes] += _variance(systems, observed[i])
+            if systems.shared[0] > 0:
+                for j in range(i):
+                    work[at + j * lanes] += _shared(systems, first + i, first + j)
+                work[at + i * lanes] += systems.shared[0]
             right[i * lanes + lane] = systems.values[first + i] - systems.mean[observed[i]]
         for i in range(size, n):
             at = i * n * lanes + lane

@@ -18,7 +18,7 @@ from gmc_core.data.datasets import DATASETS
 from gmc_core.data.hashes import ROLES, given_name, is_hash, option
 from gmc_core.data.ratings import RatingScale
 from gmc_core.data.reading_options import OPTIONS, options_of, sensible
-from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.config import DRAWN, OF_HELD_OUT, ExperimentConfig
 from gmc_core.fitting.provenance import paths
 from gmc_core.gaussian.settings import FitSettings, settings_of_a_fit
 from gmc_core.protocol.filter_options import Filter
@@ -104,7 +104,8 @@ def written_out(config: ExperimentConfig, data: Mapping[str, Any] | None) -> Exp
                 config.strong_users if config.strong_users is not None else strong
             )
     reading = config.reading if config.data in DATASETS else _found_reading(config, data)
-    return replace(config, fit=fit, expected=expected, reading=reading, **counts)  # type: ignore[arg-type]
+    found = {"fit": fit, "expected": expected, "reading": reading}
+    return replace(config, **found, **counts, **config.usual_held_out)  # type: ignore[arg-type]
 
 
 def _hashes(config: ExperimentConfig, data: Mapping[str, Any]) -> dict[str, str]:
@@ -136,9 +137,9 @@ def arguments_of(config: ExperimentConfig, *, sweep: bool = False, fit: bool = T
     """
     names = ["train_file", "test_file"]
     if config.protocol != "pair":
-        names = ["data", "protocol", "weak_users", "strong_users"]
+        names = ["data", "protocol", "weak_users", "strong_users", *OF_HELD_OUT]
     if not sweep:
-        names += ["seed", "repetitions"] if config.protocol in ("weak", "strong") else ["seed"]
+        names += ["seed", "repetitions"] if config.protocol in DRAWN else ["seed"]
     given = _words(config, names)
     if config.protocol != "pair":
         given += _words(config.filter, declared(Filter))

@@ -125,6 +125,8 @@ def checked_config(values: dict[str, Any]) -> ExperimentConfig:
     for name in ("format", "duplicates"):
         if not isinstance(config.reading.get(name, ""), str):
             raise TypeError(f"the setting {name} is no text")
+    if not isinstance(config.reading.get("beside", False), bool):
+        raise TypeError("the setting beside is neither true nor false")
     return config
 
 

@@ -12,7 +12,7 @@ from gmc_core.base.errors import GmcError
 from gmc_core.comparison.plan import ComparisonPlan
 from gmc_core.data.hashes import is_hash
 from gmc_core.data.ratings import RatingScale
-from gmc_core.fitting.experiment import MODEL_VERSIONS, ExperimentConfig
+from gmc_core.fitting.config import MODEL_VERSIONS, OF_HELD_OUT, ExperimentConfig
 from gmc_core.protocol.splits import default_counts
 
 
@@ -27,7 +27,11 @@ def key_of(
         return _comparison_key(config, data, plan)
     if data is None or ("side_sha256" not in data and config.fit.model != "paper"):
         return None
-    return _complete(config, data).key(data["sha256"], data.get("side_sha256", ""))
+    if config.fit.reads_times and "times_sha256" not in data:
+        return None
+    return _complete(config, data).key(
+        data["sha256"], data.get("side_sha256", ""), data.get("times_sha256", "")
+    )
 
 
 def _comparison_key(
@@ -37,17 +41,24 @@ def _comparison_key(
     if data is None or "side_sha256" not in data:
         return None
     try:
-        identity = plan.identity(RatingScale(*data["scale"]))
+        scale = RatingScale(*data["scale"])
+        identity, timed = plan.identity(scale), plan.reads_times(scale)
     except GmcError:
         return None  # another package's Python is gone, say
     counts = {"weak_users": config.weak_users, "strong_users": config.strong_users}
+    counts |= {name: value for name in OF_HELD_OUT if (value := getattr(config, name)) is not None}
+    usual = usual_counts(config, data)
     content = {
         "comparison": identity,
         "protocol": config.protocol,
-        **counts | usual_counts(config, data),
+        **{n: v for n, v in (counts | usual).items() if n not in OF_HELD_OUT or v is not None},
         "data_sha256": data["sha256"],
         "side_sha256": data["side_sha256"],
     }
+    if timed:
+        if "times_sha256" not in data:
+            return None
+        content["times_sha256"] = data["times_sha256"]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
@@ -57,11 +68,14 @@ def _complete(config: ExperimentConfig, data: dict[str, Any]) -> ExperimentConfi
 
 
 def usual_counts(config: ExperimentConfig, data: dict[str, Any]) -> dict[str, Any]:
-    """None for numbers of users that are written out and equal to what None stands for."""
-    if not isinstance(data.get("users_to_draw"), int):
-        return {}
-    weak, strong = default_counts(data["users_to_draw"])
-    usual = {"weak_users": weak, "strong_users": strong}
+    """None for what is written out and equal to what None stands for: numbers of users and,
+    where all take part, how much is held out."""
+    usual: dict[str, Any] = {}
+    if isinstance(data.get("users_to_draw"), int):
+        weak, strong = default_counts(data["users_to_draw"])
+        usual = {"weak_users": weak, "strong_users": strong}
+    unset: dict[str, Any] = dict.fromkeys(OF_HELD_OUT)
+    usual |= replace(config, **unset).usual_held_out
     return {name: None for name, count in usual.items() if getattr(config, name) == count}
 
 
@@ -83,13 +97,14 @@ def _is_own(row: sqlite3.Row) -> bool:
         data = json.loads(row["data"])
         config = _complete(ExperimentConfig.from_dict(json.loads(row["config"])), data)
         side, files = data.get("side_sha256", ""), data.get("files")
+        times = data.get("times_sha256", "")
         noise = files.get("noise") if isinstance(files, dict) else None
         for version in range(MODEL_VERSIONS[config.fit.model], 0, -1):
-            if row["key"] == config.key(data["sha256"], side, version=version):
+            if row["key"] == config.key(data["sha256"], side, times, version=version):
                 return True
             # The file of noise variances may have changed since.
             if is_hash(noise) and row["key"] == config.key(
-                data["sha256"], side, version=version, noise_sha256=noise
+                data["sha256"], side, times, version=version, noise_sha256=noise
             ):
                 return True
     except (GmcError, ValueError, TypeError, LookupError, AttributeError, OSError):

@@ -11,10 +11,11 @@ from gmc_core.base.times import moment
 from gmc_core.comparison.plan import ComparisonPlan
 from gmc_core.data.hashes import given_name
 from gmc_core.data.ratings import RatingScale
-from gmc_core.fitting.config import ExperimentConfig
+from gmc_core.fitting.config import DRAWN, EVERYONE, OF_HELD_OUT, ExperimentConfig
 from gmc_core.gaussian.models import settings_for
 from gmc_core.gaussian.settings import FitSettings, settings_of_a_fit
 from gmc_core.protocol.filters import Filter
+from gmc_core.protocol.held_out_options import PUBLISHED
 
 PROTOCOL_WORDS = {"none": "all ratings", "pair": "own split"}
 
@@ -100,18 +101,31 @@ def model_words(fit: FitSettings) -> str:
 
 
 def _protocol(config: ExperimentConfig) -> str:
-    return PROTOCOL_WORDS.get(config.protocol, config.protocol)
+    """ "weak", "random 10 %", "random, 5 folds", "latest 1"."""
+    words = PROTOCOL_WORDS.get(config.protocol, config.protocol)
+    held = {name: getattr(config, name) for name in OF_HELD_OUT} | config.usual_held_out
+    if held["held_out"] is not None:
+        return f"{words} {100 * held['held_out']:.4g} %"
+    if held["folds"] is not None:
+        return f"{words}, {held['folds']} folds"
+    return words if held["last"] is None else f"{words} {held['last']:,}"
 
 
 def seed_words(run: Named) -> list[str]:
-    """ "seed 0" or "seeds 0–2"; nothing where nothing is drawn."""
-    if run.config.protocol in ("none", "pair"):
+    """ "seed 0", "seeds 0–2" or "fold 1"; nothing where nothing is drawn."""
+    if run.config.protocol not in DRAWN:
         return []
-    seeds = sorted(run.seeds)
+    seeds, folds = sorted(run.seeds), run.config.folds
+    if folds is not None and (folds == PUBLISHED or seeds[-1] < int(folds)):
+        return _numbers("fold", [seed + 1 for seed in seeds])
+    return _numbers("seed", seeds)
+
+
+def _numbers(word: str, seeds: list[int]) -> list[str]:
     if len(seeds) == 1:
-        return [f"seed {seeds[0]}"]
+        return [f"{word} {seeds[0]}"]
     whole = seeds == list(range(seeds[0], seeds[-1] + 1))
-    return [f"seeds {seeds[0]}–{seeds[-1]}" if whole else f"seeds {', '.join(map(str, seeds))}"]
+    return [f"{word}s {seeds[0]}–{seeds[-1]}" if whole else f"{word}s {', '.join(map(str, seeds))}"]
 
 
 def setting_words(
@@ -179,6 +193,10 @@ def _filter_words(config: ExperimentConfig) -> list[str]:
         words.append(f"items from {found.min_item_ratings} ratings")
     if found.max_items is not None:
         words.append(f"at most {found.max_items:,} items")
+    if config.protocol in EVERYONE and found == Filter(0, 0):
+        return ["no filter"]
+    if config.protocol in EVERYONE and not words:
+        return ["filtered"]
     return words
 
 

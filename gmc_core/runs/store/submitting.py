@@ -314,6 +314,8 @@ def source_of(config: ExperimentConfig) -> str:
             "pair": config.protocol == "pair",
             "files": files,
             "stamps": [stamps(Path(name).expanduser()) for name in files if name],
+            # The hash of the data has what draws the split in it; see Prepared.drawn_by.
+            **({"drawn_by": config.drawn_by} if config.drawn_by else {}),
         }
     )
 

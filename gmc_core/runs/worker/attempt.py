@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from gmc_core.base.errors import DEFECT, MEMORY, SYSTEM, GmcError, ModelFileError
+from gmc_core.fitting.config import OF_HELD_OUT
 from gmc_core.fitting.experiment import ExperimentConfig, Prepared, make_split, prepare
 from gmc_core.fitting.provenance import check_known
 from gmc_core.gaussian.linalg.threads import Cancelled, ThreadPool
@@ -59,6 +60,7 @@ class Cache:
         """One split of it."""
         key = (
             prepared.data_sha256, config.protocol, seed, config.weak_users, config.strong_users,
+            *(getattr(config, name) for name in OF_HELD_OUT),
         )  # fmt: skip
         if self._split is None or self._split[0] != key:
             self._split = (key, make_split(config, prepared, seed))

@@ -403,9 +403,7 @@ class FitSettings:
                 "of a latent value."
             )
         if self.model == "two-sided" and self.signals != "rows":
-            raise ConfigError(
-                "A two-sided model has items and users already; take rows as signals."
-            )
+            raise ConfigError("A two-sided model has both sides already; take rows as signals.")
 
     def resolved(self, scale: RatingScale, items: int | None = None) -> FitSettings:
         """The same with the defaults filled in that depend on model and data.

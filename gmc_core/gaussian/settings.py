@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from gmc_core.base.errors import ConfigError
 from gmc_core.base.kinds import Number, NumberOrFile, Numbers, OneOf, Size, Whole, YesNo, listed
 from gmc_core.base.setting import Control, check, declared
-from gmc_core.gaussian import session_settings
-from gmc_core.gaussian import two_sided_settings as two_sided
 from gmc_core.gaussian.declaration import (
     EXACT,
     ONE_SIDED,
@@ -24,7 +22,10 @@ from gmc_core.gaussian.declaration import (
 from gmc_core.gaussian.declaration import MODEL_KINDS as MODEL_KINDS
 from gmc_core.gaussian.declaration import ModelKind as ModelKind
 from gmc_core.gaussian.declaration import variance_unit as variance_unit
+from gmc_core.gaussian.session_settings import NOISE as SESSION_NOISE
 from gmc_core.gaussian.session_settings import USUAL_SESSION_NOISE as USUAL_SESSION_NOISE
+from gmc_core.gaussian.session_settings import WINDOW as SESSION_WINDOW
+from gmc_core.gaussian.two_sided_settings import ORDERED, RANK, STRENGTH, VARIANCE
 
 if TYPE_CHECKING:
     from gmc_core.data.ratings import RatingScale
@@ -345,12 +346,12 @@ class FitSettings:
         ),
     )
 
-    session_noise: float = session_settings.NOISE
-    session_window: float = session_settings.WINDOW
-    ordered: bool | None = two_sided.ORDERED
-    user_rank: int | None = two_sided.RANK
-    user_strength: float | None = two_sided.STRENGTH
-    user_variance: float | None = two_sided.VARIANCE
+    session_noise: float = SESSION_NOISE
+    session_window: float = SESSION_WINDOW
+    ordered: bool | None = ORDERED
+    user_rank: int | None = RANK
+    user_strength: float | None = STRENGTH
+    user_variance: float | None = VARIANCE
 
     def __post_init__(self) -> None:
         check(self)

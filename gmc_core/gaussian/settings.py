@@ -13,12 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from gmc_core.base.errors import ConfigError
 from gmc_core.base.kinds import Number, NumberOrFile, Numbers, OneOf, Size, Whole, YesNo, listed
 from gmc_core.base.setting import Control, check, declared
-from gmc_core.gaussian.declaration import (
-    EXACT,
-    ONE_SIDED,
-    FitSetting,
-    fit_setting,
-)
+from gmc_core.gaussian.declaration import EXACT, ONE_SIDED, FitSetting, fit_setting
 from gmc_core.gaussian.declaration import MODEL_KINDS as MODEL_KINDS
 from gmc_core.gaussian.declaration import ModelKind as ModelKind
 from gmc_core.gaussian.declaration import variance_unit as variance_unit

@@ -128,13 +128,14 @@ def _group_box(attribute: str, labels: list[str]) -> str:
 def about_user(model: GaussianModel, people: People, user: int) -> Floats | None:
     """What is known of a user of the data besides ratings, shown and as covariates; None
     where that is nothing."""
-    if model.groups is None:
-        return None
     known = model.covariates_of(people.ratings, user)
+    if model.groups is None:
+        return known
+    besides = model.besides_ratings(known)
     labels = model.groups.of_user(people.ratings.user_info, user)
     if labels:
         fact(f"Also known: {escape(', '.join(labels))}.")
-    elif known is not None and known.any():
+    elif besides is not None and besides.any():
         fact("What else is known puts this user into none of the groups that the model knows.")
     return known if known is not None and known.any() else None
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from gmc_core.cli.compare import seeds
 from gmc_core.fitting.experiment import ExperimentConfig, make_split, prepare
-from gmc_core.fitting.fit import fit
+from gmc_core.fitting.fit import run_fit
 from gmc_core.fitting.intervals import calibrate, covered
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.models import MODELS, settings_for
@@ -54,7 +54,7 @@ def main() -> None:
         for seed in args.seeds:
             split = make_split(config, prepared, seed)
             factor = calibrate(split.train, settings, args.level, seed=seed, team=team).factor
-            inside = covered(fit(split, settings, team=team), factor)
+            inside = covered(run_fit(split, settings, team=team), factor)
             shares.append(float(inside.mean()))
             factors.append(factor)
             count += len(inside)

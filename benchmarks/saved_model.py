@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from gmc_core.cli.compare import seeds
 from gmc_core.fitting.experiment import ExperimentConfig, make_split, prepare
-from gmc_core.fitting.fit import fit
+from gmc_core.fitting.fit import run_fit
 from gmc_core.gaussian.models import MODELS, settings_for
 from gmc_core.model.gaussian_model import GaussianModel
 from gmc_core.model.model_file import load_model, save_model
@@ -57,7 +57,7 @@ def main() -> None:
     for model in args.model:
         for seed in args.seeds:
             split = make_split(config, prepared, seed)
-            done = fit(split, replace(settings_for(model), dtype=args.dtype))
+            done = run_fit(split, replace(settings_for(model), dtype=args.dtype))
             with tempfile.TemporaryDirectory() as folder:
                 saved = load_model(save_model(done.model(), Path(folder) / "model.npz"))
             found = predictions(saved, split)

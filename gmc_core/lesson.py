@@ -81,7 +81,7 @@ class Planted:
         return Signals.of_table(np.where(self.known, self.ratings, np.nan))
 
     def error(self, estimates: Floats) -> float:
-        """RMSE of the estimates at the entries that nobody rated; NaN if there are none."""
+        """RMSE at the entries that nobody rated; NaN if there are none. estimates : (M, N)."""
         missing = ~self.known
         if not missing.any():
             return float("nan")

@@ -147,7 +147,7 @@ def one(run: Run) -> None:
         delete([run])
     if run.message:
         st.caption(escape(run.message))
-    if not run.answers:
+    if not run.reusable:
         st.caption(NOT_OURS)
     left, right = st.columns([1, 2], gap="small")
     words(left, "Name", run.id, run.label, store.rename, placeholder=run.title)

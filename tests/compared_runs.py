@@ -11,7 +11,6 @@ from gmc_core.comparison.comparators.method import Baseline
 from gmc_core.comparison.plan import ComparisonPlan
 from gmc_core.fitting.experiment import ExperimentConfig
 from gmc_core.protocol.filters import Filter
-from gmc_core.runs.comparisons import submit_or_find_comparison
 from gmc_core.runs.store import Run, Store
 from gmc_core.runs.worker import work
 
@@ -33,7 +32,7 @@ def plan(*names: str, seeds: tuple[int, ...] = (0, 1)) -> ComparisonPlan:
 
 
 def submitted(store: Store, *names: str, again: bool = False) -> Run:
-    return submit_or_find_comparison(store, CONFIG, plan(*names), again=again)[0]
+    return store.submit_comparison(CONFIG, plan(*names), again=again)[0]
 
 
 def computed(store: Store, *names: str) -> Run:

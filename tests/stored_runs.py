@@ -25,7 +25,7 @@ from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol.filters import Filter
 from gmc_core.protocol.metrics import Scores
 from gmc_core.protocol.splits import weak_split
-from gmc_core.runs.comparisons import comparison_of, submit_or_find_comparison, summary_of
+from gmc_core.runs.comparisons import comparison_of, summary_of
 from gmc_core.runs.store import Run, Store
 from gmc_core.runs.store import queue as worker_side
 from gmc_core.runs.store.cells import Cell
@@ -146,7 +146,7 @@ def stored_comparison(
     """
     plan = ComparisonPlan.of(methods, (0, 1, 2))
     config = config or ExperimentConfig(filter=SMALL)
-    run, _ = submit_or_find_comparison(store, config, plan, label=label, again=True)
+    run, _ = store.submit_comparison(config, plan, label=label, again=True)
     if state == "queued":
         return run
     name = secrets.token_hex(4)

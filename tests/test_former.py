@@ -34,6 +34,8 @@ def test_a_module_that_got_another_name_is_found(name):
 @pytest.mark.parametrize(
     ("module", "name", "now"),
     [
+        ("data.readers.sniff", "Layout", "TextLayout"),
+        ("fitting.fit", "fit", "run_fit"),
         ("gaussian.linalg.threads", "Team", "ThreadPool"),
         ("model.pictures", "Painter", "HeatmapBinner"),
         ("runs.valley", "valley", "sensitivity_curve"),

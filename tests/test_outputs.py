@@ -20,7 +20,7 @@ from gmc_core.base import files
 from gmc_core.base.errors import ConfigError, ResourceError
 from gmc_core.base.files import replacing, try_target
 from gmc_core.base.table_files import TableWriter, rounded_text
-from gmc_core.fitting.fit import fit
+from gmc_core.fitting.fit import run_fit
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.model.model_file import load_model, save_model
 from gmc_core.protocol.splits import no_split
@@ -167,7 +167,9 @@ def test_tables_and_models_go_through_links(tmp_path, table):
 
 
 def small_model():
-    return fit(no_split(ratings_of(*random_table(6, 3, 0.7, 1))), FitSettings(iterations=1)).model()
+    return run_fit(
+        no_split(ratings_of(*random_table(6, 3, 0.7, 1))), FitSettings(iterations=1)
+    ).model()
 
 
 def test_links_in_a_circle_are_refused_before_any_work(tmp_path, table, capsys):

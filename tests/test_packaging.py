@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import re
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import tomllib
 import zipfile
 
 import pytest
-from building import ROOT, build, unpacked
+from building import ROOT, build, environment_with, unpacked, without_checkout
 from commands import write_ratings
 from packaging.requirements import Requirement
 from packaging.version import Version
@@ -92,10 +93,30 @@ def test_the_metadata_says_what_it_needs_and_promises_no_licence(archives):
     head = text.split("\n\n")[0]
     assert f"Version: {VERSION}" in head
     assert "Requires-Python: >=3.11" in head
+    tried = re.findall(r"^Classifier: .* Python :: (3\.\d+)$", head, flags=re.M)
+    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    words = " ".join(page.split("**Versions of Python.**")[1].split("**")[0].split())
+    assert tried == sorted({found[:4] for found in re.findall(r"3\.\d+\.\d+", words)})
     assert "No licence has been chosen" in head
     assert "Classifier: License" not in head
     needed = re.findall(r"^Requires-Dist: (\S+?)[<>=]\S*$", head, flags=re.M)
     assert set(needed) == names_of(PROJECT["dependencies"])
+
+
+def test_the_installed_wheel_finds_all_it_needs_where_there_is_no_checkout(archives, tmp_path):
+    programs, empty = environment_with(archives[1], tmp_path / "venv"), tmp_path / "empty"
+    empty.mkdir()
+    folders = {f"GMC_{name}": str(tmp_path / name.lower()) for name in ("HOME", "CACHE")}
+    done = subprocess.run(
+        [programs / "gmc", "doctor", "--json", "-"],
+        cwd=empty, env=without_checkout() | folders, capture_output=True, text=True,
+    )  # fmt: skip
+    content = json.loads(done.stdout)
+    assert content["version"] == VERSION
+    found = {check["name"]: check for check in content["checks"]}
+    assert {found[name]["status"] for name in ("python", *CORE)} == {"ok"}
+    assert str(tmp_path / "venv") in found["compiled code"]["found"]
+    assert not list(empty.iterdir())
 
 
 # Versions and lists -----------------------------------------------------------------

@@ -116,6 +116,7 @@ class DownloadBar:
         self.shown = -1
 
     def __call__(self, done: int, total: int) -> None:
+        """Show ``done`` of ``total`` bytes; 0 for a total that is not known."""
         tenth = 10 * done // total if total else done // 10_000_000
         text = f"{size(done)} of {size(total)}" if total else size(done)
         if sys.stderr.isatty():

@@ -180,7 +180,7 @@ def show_run(args: argparse.Namespace) -> None:
         lines = [f"{run.id}  {run.title}", f"{run.state}, {progress(run)}. {run.message}".strip()]
         if run.error:
             lines.append(f"kind of error: {run.error}")
-        if not run.answers:
+        if not run.reusable:
             lines.append(NOT_OURS)
         if run.note:
             lines.append(run.note)
@@ -295,7 +295,7 @@ def import_run(args: argparse.Namespace) -> None:
 
     with open_store() as store:
         run = transfer.import_run(store, args.file)
-        if not run.answers:
+        if not run.reusable:
             note(NOT_OURS)
         if run.message:
             note(run.message)

@@ -101,7 +101,8 @@ class RatingScale:
     def project(self, values: npt.ArrayLike) -> FloatArray:
         """The nearest value of the scale, inside its range (halves round up).
 
-        NaN stays NaN. On a continuous scale this only clips.
+        values : of any shape, which the result has too; NaN stays NaN. On a continuous scale this
+            only clips.
         """
         clipped = np.clip(np.asarray(values, dtype=np.float64), self.low, self.high)
         if self.step is None:
@@ -218,11 +219,11 @@ class Ratings:
         citation: str = "",
         times: npt.ArrayLike | None = None,
     ) -> Ratings:
-        """Build from three arrays of equal length, one entry a rating; ``times`` alike.
+        """Build from three (n,) arrays of ids (integers or texts) and values, one entry a rating;
+        ``times`` alike.
 
-        ``users`` and ``items`` default to the distinct ids present. Two ratings
-        of one item by one user are an error here: the readers apply the
-        duplicate policy and count it in their report.
+        ``users`` and ``items`` default to the distinct ids present. Two ratings of one item by one
+        user are an error here: the readers apply the duplicate policy and count it in their report.
         """
         user_ids, item_ids = np.asarray(user_ids), np.asarray(item_ids)
         users, rows = encode(user_ids, users, "user")
@@ -295,7 +296,7 @@ class Ratings:
         )
 
     def of_user(self, user: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
-        """Item positions and values of the ratings of the user at a position."""
+        """Item positions and values, both (n,), of the n ratings of the user at a position."""
         where = slice(self.indptr[user], self.indptr[user + 1])
         return self.indices[where], self.values[where]
 
@@ -333,7 +334,7 @@ class Ratings:
         return times_sha256(self.times)
 
     def keep_ratings(self, keep: npt.NDArray[np.bool_]) -> Ratings:
-        """The same users and items with only the ratings where ``keep`` is true."""
+        """The same users and items with only the ratings where ``keep``, (n,), is true."""
         counts = np.bincount(self.rows[keep], minlength=self.n_users)
         return replace(
             self,

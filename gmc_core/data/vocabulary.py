@@ -53,7 +53,7 @@ class Vocabulary:
         return {value: index for index, value in enumerate(self.ids.tolist())}
 
     def find(self, ids: Sequence[object] | np.ndarray) -> npt.NDArray[np.int64]:
-        """Positions of ``ids``, -1 where an id is unknown.
+        """(n,) positions of n ``ids``, -1 where an id is unknown.
 
         An integer vocabulary also takes the id's decimal text ("12"), and a
         string vocabulary an integer's text, since files and URLs hold text.

@@ -59,7 +59,11 @@ def _store(database: sqlite3.Connection, folder: Path) -> list[Check]:
 
 
 def _workers(database: sqlite3.Connection, pause: float) -> list[Check]:
-    rows = database.execute("SELECT id, host, pid, process, beat FROM workers").fetchall()
+    columns = {row["name"] for row in database.execute("PRAGMA table_info(workers)")}
+    only_run = "only_run" if "only_run" in columns else "NULL AS only_run"  # of an older schema
+    rows = database.execute(
+        f"SELECT id, host, pid, process, beat, {only_run} FROM workers"
+    ).fetchall()
     gone = [row for row in rows if row["host"] == host() and not _lives(row)]
     there = [row for row in rows if row not in gone]
     if there:
@@ -72,7 +76,10 @@ def _workers(database: sqlite3.Connection, pause: float) -> list[Check]:
     known = {*now, *(row["id"] for row in there)} - {row["id"] for row in gone}
     lost = [r["id"] for r in runs if r["state"] == "running" and r["worker"] not in known]
     waiting = [r["id"] for r in runs if r["state"] == "queued"]
-    return [_of_runs(len(runs), lost, waiting, bool(there)), _of_workers(there, silent, gone)]
+    # A command that computes one run, as gmc compare does, takes none from the queue.
+    commands = [row for row in there if row["only_run"] is not None]
+    worked = len(there) > len(commands)
+    return [_of_runs(len(runs), lost, waiting, worked), _of_workers(there, commands, silent, gone)]
 
 
 def _lives(row: sqlite3.Row) -> bool:
@@ -98,7 +105,10 @@ def _of_runs(count: int, lost: Sequence[str], waiting: Sequence[str], worked: bo
 
 
 def _of_workers(
-    there: Sequence[sqlite3.Row], silent: Sequence[sqlite3.Row], gone: Sequence[sqlite3.Row]
+    there: Sequence[sqlite3.Row],
+    commands: Sequence[sqlite3.Row],
+    silent: Sequence[sqlite3.Row],
+    gone: Sequence[sqlite3.Row],
 ) -> Check:
     if silent:
         return Check(
@@ -112,10 +122,14 @@ def _of_workers(
         return Check(
             "workers",
             "warn",
-            f"{_processes(gone)} left behind by a worker that was killed",
+            f"{_processes(gone)} left behind by a worker or a command that was killed",
             "None needed: the next look at the runs (gmc runs list) removes the entry.",
         )
-    return Check("workers", "ok", f"{_processes(there)} at work" if there else "none")
+    at_work = [row for row in there if row not in commands]
+    found = f"{_processes(at_work)} at work" if at_work else "none"
+    if commands:
+        found += f"; a command computes a run of its own: {_processes(commands)}"
+    return Check("workers", "ok", found)
 
 
 def _processes(rows: Sequence[sqlite3.Row]) -> str:

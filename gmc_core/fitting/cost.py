@@ -136,7 +136,10 @@ def estimate_fit(
     groups: int = 0,
     threads: int | None = None,
 ) -> Cost:
-    """:func:`estimate` of a fit with these settings; groups : of users by their attributes."""
+    """:func:`estimate` of a fit with these settings.
+
+    sizes : (M,) observations of each signal. dimension : N. groups : of users by their attributes.
+    """
     return estimate(
         sizes,
         dimension,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -265,10 +265,12 @@ class Experiment:
     ----------
     prepared : already loaded data.
     memory_limit : bytes; see :class:`Fit`.
+    done : the first repetitions, where they have been computed before.
 
     Attributes
     ----------
-    fit : of the current repetition, None before the first.
+    fit, records : of the current repetition; None and empty before the first.
+    done : the finished repetitions.
     finished : whether all repetitions are done.
     """
 
@@ -279,38 +281,52 @@ class Experiment:
         prepared: Prepared | None = None,
         team: ThreadPool | None = None,
         memory_limit: int | None = None,
+        done: Iterable[Repetition] = (),
     ) -> None:
         self.config = config
         self.prepared = prepared or prepare(config)
         self.fit: Fit | None = None
+        self.records: list[IterationRecord] = []
+        self.done = list(done)
         self.finished = False
         self._team, self._memory_limit = team, memory_limit
-        self._done: list[Repetition] = []
-        self._records: list[IterationRecord] = []
         self._began = time.perf_counter()
 
     def run(
         self,
         on_record: Callable[[int, IterationRecord], object] | None = None,
         on_start: Callable[[int, Fit], object] | None = None,
+        on_end: Callable[[int, Repetition], object] | None = None,
+        begin: Callable[[int], tuple[Fit, list[IterationRecord]]] | None = None,
     ) -> None:
-        """Run all repetitions.
+        """Run all repetitions that are not done.
 
         on_record : called with (repetition index, record) after every iteration.
         on_start : called with (repetition index, fit) before a repetition's first.
+        on_end : called with (repetition index, result) after its last.
+        begin : called with a repetition's index; its fit, and the records of those of its
+            iterations that have been computed before. By default a new fit, without records.
         """
-        for index, seed in enumerate(self.config.seeds):
-            self.fit, self._records = None, []  # frees the last repetition's covariance
-            split = make_split(self.config, self.prepared, seed)
-            self.fit = Fit(split, self.config.fit, team=self._team, memory_limit=self._memory_limit)
+        begin = begin or self._begin
+        for index in range(len(self.done), len(self.config.seeds)):
+            self.fit, self.records = None, []  # frees the last repetition's covariance
+            self.fit, self.records = begin(index)
             if on_start is not None:
                 on_start(index, self.fit)
             for record in self.fit.records():
-                self._records.append(record)
+                self.records.append(record)
                 if on_record is not None:
                     on_record(index, record)
-            self._done.append(finish(self.fit, self._records))
+            result = finish(self.fit, self.records)
+            if on_end is not None:
+                on_end(index, result)
+            self.done.append(result)
         self.finished = True
+
+    def _begin(self, index: int) -> tuple[Fit, list[IterationRecord]]:
+        split = make_split(self.config, self.prepared, self.config.seeds[index])
+        team, limit = self._team, self._memory_limit
+        return Fit(split, self.config.fit, team=team, memory_limit=limit), []
 
     def result(self) -> dict[str, Any]:
         """What has been reached, in the layout of ``fit --json``: config, data, groups of
@@ -318,9 +334,9 @@ class Experiment:
         incomplete unless ``finished``) and summary."""
         ratings = self.prepared.ratings
         scale = ratings.scale
-        repetitions = list(self._done)
-        if not self.finished and self.fit is not None and self._records:
-            repetitions.append(finish(self.fit, self._records))
+        repetitions = list(self.done)
+        if not self.finished and self.fit is not None and self.records:
+            repetitions.append(finish(self.fit, self.records))
         seconds = time.perf_counter() - self._began
         return {
             "config": replace(

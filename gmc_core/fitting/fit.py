@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from gmc_core import former
 from gmc_core.base.errors import ConfigError, NumericalError
 from gmc_core.data.rating_times import seconds_of
 from gmc_core.data.ratings import RatingScale
@@ -451,20 +452,23 @@ def _check_range(settings: FitSettings, scale: RatingScale) -> None:
         )
 
 
-def fit(
+def run_fit(
     split: Split,
     settings: FitSettings | None = None,
     *,
     on_iteration: Callable[[IterationRecord], object] | None = None,
     team: ThreadPool | None = None,
 ) -> Fit:
-    """Run a whole fit; ``on_iteration`` sees every record.
+    """Run a whole :class:`Fit`; returns it at its last iteration, and raises what it raises.
 
-    A true value returned by ``on_iteration`` stops the fit after that iteration;
-    the result is then the model reached.
+    on_iteration : called with the record of every iteration; where it returns a true value the
+        fit stops after that iteration.
     """
     running = Fit(split, settings, team=team)
     for record in running.records():
         if on_iteration is not None and on_iteration(record):
             break
     return running
+
+
+__getattr__ = former.renamed(__name__, fit="run_fit")

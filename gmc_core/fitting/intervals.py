@@ -29,7 +29,7 @@ import numpy.typing as npt
 from gmc_core.base.errors import ConfigError, ModelFileError
 from gmc_core.base.files import PART
 from gmc_core.data.ratings import Ratings, RatingScale
-from gmc_core.fitting.fit import Fit, fit
+from gmc_core.fitting.fit import Fit, run_fit
 from gmc_core.gaussian.estep import predict_pairs
 from gmc_core.gaussian.folding import explained, fold_in
 from gmc_core.gaussian.linalg.threads import ThreadPool
@@ -181,7 +181,7 @@ def calibrate(
         raise ConfigError(f"The level of an interval lies between 0 and 1, not {level}.")
     split, (held,) = hold_out(train, seed)
     held.check_level(level)  # before the fit
-    inner = fit(split, settings, team=team)
+    inner = run_fit(split, settings, team=team)
     needed = distances(spread(inner), split.test_values, train.scale, inner.ordinal)
     factor = held.quantile(needed, level)
     return Calibration(level, factor, len(held.ratings), held.users, time.time())

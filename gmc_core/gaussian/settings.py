@@ -130,6 +130,7 @@ class FitSettings:
             low=0,
             high=100,
             step=0.1,
+            filled=True,
             constant=True,
             help="Variance of the noise in a known rating, Σ_w = σ² I. The paper neglects it (0).",
         ),

@@ -86,6 +86,8 @@ def precision(model: GaussianModel, items: npt.ArrayLike) -> Precision:
       satisfies P[items, items] = L⁻ᵀ L⁻¹ (N³/3 flops, and n³/3 for L⁻¹).
     - Σ = F Fᵀ + ε Id: ε P = Id - Wᵀ W, W = C⁻¹ Fᵀ, C Cᵀ = ε Id + Fᵀ F (R³/3 flops).
 
+    items : (n,) positions.
+
     Raises
     ------
     NumericalError
@@ -143,7 +145,10 @@ def partial_correlation(model: GaussianModel, items: npt.ArrayLike) -> Floats:
 
 
 def submatrix(model: GaussianModel, items: npt.ArrayLike, kind: Kind) -> Floats:
-    """Σ[items, items] as covariance, correlation or partial correlation."""
+    """Σ[items, items], (n, n), as covariance, correlation or partial correlation.
+
+    items : (n,) positions.
+    """
     require_rows(model)
     chosen = np.asarray(items, dtype=np.int64)
     if kind == "partial":

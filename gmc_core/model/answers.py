@@ -55,7 +55,7 @@ class Answers:
 
     @property
     def rating(self) -> Floats:
-        """The prediction projected to the scale, as it is before errors are measured."""
+        """The prediction projected to the scale, in its shape, as before errors are measured."""
         return np.asarray(self.scale.project(self.prediction), dtype=np.float64)
 
     def interval(self, factor: float | None = None) -> tuple[Floats, Floats]:

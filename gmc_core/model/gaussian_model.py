@@ -113,8 +113,10 @@ class GaussianModel:
     # Predictions ---------------------------------------------------------------
 
     def answers(self, latent: npt.ArrayLike, sd: npt.ArrayLike | None = None) -> Answers:
-        """What is shown of beliefs with these centres and standard deviations; see
-        :func:`gmc_core.model.answers.answers`."""
+        """What is shown of beliefs with these centres and standard deviations.
+
+        latent, sd : of any one shape, see :func:`gmc_core.model.answers.answers`.
+        """
         return answers(
             latent,
             sd,
@@ -126,7 +128,7 @@ class GaussianModel:
         )
 
     def answers_of(self, posterior: Posterior, items: npt.ArrayLike | None = None) -> Answers:
-        """What is shown of one user's ``items`` (positions; None for all N)."""
+        """What is shown of one user's ``items``, (n,) positions; None for all N."""
         at = slice(None) if items is None else np.asarray(items, dtype=np.int64)
         return self.answers(posterior.mean[at], posterior.rating_sd[at])
 

@@ -51,7 +51,7 @@ class MixturePosterior(Posterior):
         return shares + moved / max(len(shares), 1)
 
     def covariance(self, items: Positions, others: Positions) -> Floats:
-        """Posterior covariance between ``items`` and ``others``."""
+        """(n, m) posterior covariance between n ``items`` and m ``others``, by position."""
         result = np.zeros((len(items), len(others)))
         for share, part in zip(self.responsibilities, self.parts, strict=True):
             left, right = (part.mean[at] - self.mean[at] for at in (items, others))

@@ -65,11 +65,11 @@ class Picture:
         return tuple(self.covariance)
 
     def matrix(self, kind: Kind, order: str) -> Matrix:
-        """The picture of one kind in one order."""
+        """(n, n) means over the n × n bins of the picture of one kind in one order."""
         return (self.correlation if kind == "correlation" else self.covariance)[order]
 
     def items_of_bin(self, order: str, number: int) -> npt.NDArray[np.int64]:
-        """Positions of the items in one bin."""
+        """Positions of the items in bin ``number``, from 0, in their order."""
         stops = np.append(self.bin_starts[1:], len(self.mean))
         return self.order_items[order][self.bin_starts[number] : stops[number]]
 
@@ -125,7 +125,7 @@ class Picture:
 
 
 def picture_orders(model: GaussianModel) -> dict[str, npt.NDArray[np.int64]]:
-    """The orders of a model's pictures; they depend on the data only, not on Σ."""
+    """Order → (N,) positions of the items in it; these depend on the data only, not on Σ."""
     if model.layout.kind != "rows":
         return {"index": np.arange(model.layout.dimension)}
     return {

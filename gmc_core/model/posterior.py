@@ -66,6 +66,6 @@ class Posterior:
         return self.session.covariance(np.array([moment]), self.times)[0] * self.weights
 
     def covariance(self, items: Positions, others: Positions) -> Floats:
-        """Posterior covariance between ``items`` and ``others``."""
+        """(n, m) posterior covariance between n ``items`` and m ``others``, by position."""
         prior = self._gaussian.covariance.submatrix(items, others)
         return prior - self._whitened[:, items].T @ self._whitened[:, others]

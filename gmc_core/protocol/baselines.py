@@ -26,19 +26,19 @@ SWEEPS = 10
 
 
 def global_mean(split: Split) -> FloatVector:
-    """The mean of all training ratings, for everyone and everything."""
+    """(n_test,) the mean of all training ratings, for everyone and everything."""
     return np.full(split.n_test, _mean(split.train))
 
 
 def user_mean(split: Split) -> FloatVector:
-    """The mean of the user's known ratings (those of the query set, for a novel user)."""
+    """(n_test,) the mean of the user's known ratings (for a novel user, of the query set)."""
     known = split.known
     means = _means(known.rows, known.values, known.n_users, _mean(split.train))
     return means[split.test_users]
 
 
 def item_mean(split: Split) -> FloatVector:
-    """The mean of the item's training ratings."""
+    """(n_test,) the mean of the item's training ratings."""
     train = split.train
     means = _means(train.indices, train.values, train.n_items, _mean(train))
     return means[split.test_items]
@@ -109,7 +109,7 @@ def fit_biases(split: Split, damping: float = DAMPING, sweeps: int = SWEEPS) -> 
 
 
 def bias(split: Split, damping: float = DAMPING, sweeps: int = SWEEPS) -> FloatVector:
-    """Global mean + user bias + item bias: μ + b_u + b_i, of :func:`fit_biases`."""
+    """(n_test,) global mean + user bias + item bias: μ + b_u + b_i, of :func:`fit_biases`."""
     return fit_biases(split, damping, sweeps).predict(split)
 
 

@@ -72,7 +72,7 @@ def bounded(words: Words, bounds: npt.ArrayLike) -> npt.NDArray[np.int64]:
 
 
 def choose(words: Words, n: int, k: int) -> npt.NDArray[np.int64]:
-    """``k`` of the numbers 0 … n - 1 without repetition, in the order drawn.
+    """(k,) of the numbers 0 … n - 1 without repetition, in the order drawn.
 
     A partial Fisher-Yates shuffle: the first j of a draw of k are a draw of j.
     """

@@ -214,7 +214,7 @@ def paired_difference(errors_a: npt.ArrayLike, errors_b: npt.ArrayLike) -> Paire
 
 
 def mean_with_interval(values: npt.ArrayLike) -> PairedDifference:
-    """The mean of n values with its interval: their paired difference to 0.
+    """The mean of (n,) values with its interval: their paired difference to 0.
 
     Raises what :func:`paired_difference` raises.
     """

@@ -272,8 +272,8 @@ def held_out_split(
 def inner_split(train: Ratings, held: npt.NDArray[np.int64], seed: int) -> Split:
     """A weak split inside a training set, to choose settings on.
 
-    held : positions, among all ratings, of those to predict from the others. seed : of
-        the choice of them.
+    held : (n_test,) positions, among all ratings, of those to predict from the others.
+    seed : of the choice of them.
     """
     return held_out_split("weak", train, held, seed)
 

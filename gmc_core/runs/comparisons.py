@@ -1,6 +1,6 @@
 """Comparisons of methods as runs of the store.
 
-    page or command ── plan, configuration ──▶ submit_or_find_comparison ──▶ a run in the queue
+    page or command ── plan, configuration ──▶ store.submit_comparison ──▶ a run in the queue
     worker (or the command itself) ── gmc_core.comparison.compare ──▶ cells, files in runs/<id>/
     comparison_of(store, run) ──▶ Comparison ──▶ table, figures, reports, claims
 
@@ -17,41 +17,9 @@ from typing import Any
 
 from gmc_core.comparison.compare import Comparison
 from gmc_core.comparison.comparison_files import ResultFiles
-from gmc_core.comparison.plan import ComparisonPlan
 from gmc_core.data.ratings import RatingScale
-from gmc_core.fitting.experiment import ExperimentConfig
 from gmc_core.runs.store import Run, Store, StoreError
 from gmc_core.runs.store.cells import Cell
-
-
-def submit_or_find_comparison(
-    store: Store,
-    config: ExperimentConfig,
-    plan: ComparisonPlan,
-    *,
-    label: str = "",
-    again: bool = False,
-    data: dict[str, Any] | None = None,
-) -> tuple[Run, bool]:
-    """Queue a comparison, or find the same one; tells whether there is work for it.
-
-    The same one has the same methods with the same settings, and the same splits of the same
-    data; reference and order do not count. One that was stopped goes on, and so does one of which
-    a fit has failed.
-
-    Parameters
-    ----------
-    config : data, filter and protocol; its seed, repetitions and fit do not count.
-    label : a person's name for it.
-    again : make a new one, and compute every fit of it anew.
-    data : :func:`gmc_core.fitting.experiment.describe` of the data, where they are loaded already.
-
-    Raises
-    ------
-    GmcError
-        If nothing is held out, or the data are known and are not those that ``config`` expects.
-    """
-    return store.submit_comparison(config, plan, label=label, again=again, data=data)
 
 
 def comparison_of(store: Store, run: Run, reference: str | None = None) -> Comparison | None:

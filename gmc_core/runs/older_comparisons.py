@@ -38,6 +38,7 @@ from gmc_core.runs.store.cells import Cell
 from gmc_core.runs.store.folders import disk_bytes
 from gmc_core.runs.store.identity import host, process_mark
 from gmc_core.runs.store.keys import key_of
+from gmc_core.runs.store.run import OLDER_VERSION
 from gmc_core.runs.store.submitting import request_of, source_of
 
 # Reads the arguments of ``gmc``: the configuration, and interpreters with other packages.
@@ -109,7 +110,7 @@ def _take_in(store: Store, path: Path, read: ReadCommand) -> str:
             "request": request_of(config, plan), "key": data and key_of(config, data, plan),
             "data_sha256": data and data["sha256"], "data": data and json.dumps(data),
             "created": _changed(path / "comparison.json"), "ended": _changed(path / "status.json"),
-            "message": message, "version": "of before", "disk": disk_bytes(files.folder),
+            "message": message, "version": OLDER_VERSION, "disk": disk_bytes(files.folder),
         }  # fmt: skip
         marks = ", ".join("?" * len(columns))
         database.execute(

@@ -178,7 +178,15 @@ class GaussianImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: npt.ArrayLike) -> Table:
-        """The completed table; given entries stay as they are."""
+        """The completed table, (n_samples, n_features_out); given entries stay as they are.
+
+        X : (n_samples, n_features) with the columns of the fit; NaN where a value is missing.
+
+        Raises
+        ------
+        ValueError
+            If X has other columns, or infinite values.
+        """
         check_is_fitted(self)
         table = self._validated(X, reset=False)
         values, _ = self.model_.fill(table.astype(np.float64), sd=False, team=ThreadPool())
@@ -244,11 +252,14 @@ class GaussianImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self.model_.row_log_likelihoods(table, ThreadPool())
 
     def score(self, X: npt.ArrayLike, y: object = None) -> float:
-        """Mean observed-data log-likelihood of the rows: higher is better."""
+        """Mean observed-data log-likelihood of the rows of X, (n_samples, n_features), in nats.
+
+        Higher is better; ``y`` is ignored.
+        """
         return float(self.score_samples(X).mean())
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
-        """Names of the completed table's columns."""
+        """(n_features_out,) names of the completed table's columns."""
         return super().get_feature_names_out(input_features)[self._kept()]
 
     @property

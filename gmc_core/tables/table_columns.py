@@ -188,7 +188,7 @@ class Missing:
         return cell.strip().lower() in BLANKS
 
     def without(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Numbers with NaN for the given codes, which are counted."""
+        """(n,) numbers with NaN for the given codes, which are counted."""
         result = values.copy()
         for number, code in code_numbers(self.codes, ",").items():
             found = values == number

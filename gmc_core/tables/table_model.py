@@ -87,11 +87,14 @@ class Standards:
 
     @cached_property
     def informative(self) -> npt.NDArray[np.int64]:
-        """Positions of the columns that the Gaussian describes."""
+        """(n,) positions of the columns that the Gaussian describes."""
         return np.flatnonzero(~self.constant & ~self.empty)
 
     def apply(self, values: Floats) -> Floats:
-        """The informative columns of a table in standard deviations from their means."""
+        """(rows, n) the informative columns of a table in standard deviations from their means.
+
+        values : (rows, all columns), NaN where one is missing.
+        """
         own = self.informative
         return (values[:, own] - self.means[own]) / self.scales[own]
 
@@ -178,7 +181,9 @@ class TableModel:
         return result
 
     def sample_blanks(self, values: Floats, rng: np.random.Generator, team: ThreadPool) -> Floats:
-        """A table whose blanks are drawn from their joint distribution given the rest.
+        """(rows, columns) a table whose blanks are drawn from their distribution given the rest.
+
+        values : (rows, columns), NaN where one is missing.
 
         A draw f, w of the model, moved by Σ[:, o] K⁻¹ (y - f[o] - w[o]), is a draw of
         the posterior (Matheron's rule). What is filled in is an observation, noise

@@ -46,7 +46,7 @@ def show(run: Run, plan: ComparisonPlan) -> None:
         start_worker()
     _head(run)
     found_run.run_notice(run)
-    if not run.answers:
+    if not run.reusable:
         st.caption(NOT_OURS)
     left, middle, right = st.columns([3, 2, 2], gap="small", vertical_alignment="bottom")
     labels = dict(zip(plan.methods, plan.labels, strict=True))

@@ -390,5 +390,5 @@ def _after(run: Run) -> None:
             f"Computed in {duration(seconds)} of iterations; {bytes_text(run.disk_bytes)} on disk; "
             f"version {run.version}. {escape(run.message)}"
         )
-        if not run.answers:
+        if not run.reusable:
             st.caption(NOT_OURS)

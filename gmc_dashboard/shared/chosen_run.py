@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from gmc_core.gaussian.settings import settings_of_a_fit
 from gmc_core.model.gaussian_model import GaussianModel
 from gmc_core.runs.store import Run, StoreError
 from gmc_core.runs.store.naming import distinct_names
@@ -134,13 +133,11 @@ def explain_signals(kind: str, purpose: str) -> None:
         "blocks": "blocks of the table as signals, so its covariance is one between places in a "
         "block, not between titles",
     }
-    rows = settings_of_a_fit()["signals"].control
-    assert rows is not None
     empty_state(
         f"This run took {meaning[kind]}. Fit with rows (users) as signals to see {purpose}.",
         "pages/fit.py",
         "Fit with rows as signals",
-        query_params={"run": context.NO_RUN, "signals": rows.names["rows"]},
+        query_params={"run": context.NO_RUN, "signals": "rows"},
     )
 
 

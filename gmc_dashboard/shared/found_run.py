@@ -9,7 +9,6 @@ import streamlit as st
 
 from gmc_core.comparison.plan import ComparisonPlan
 from gmc_core.fitting.experiment import ExperimentConfig
-from gmc_core.runs.comparisons import submit_or_find_comparison
 from gmc_core.runs.store import Run
 from gmc_core.runs.store.naming import found_words
 from gmc_core.runs.sweeps import SweepConfig, submit_or_find_sweep
@@ -75,7 +74,7 @@ def start_comparison(
     config: ExperimentConfig, plan: ComparisonPlan, *, label: str = "", again: bool = False
 ) -> None:
     """Queue a comparison, or find the same one, and show it."""
-    run, new = submit_or_find_comparison(context.store(), config, plan, label=label, again=again)
+    run, new = context.store().submit_comparison(config, plan, label=label, again=again)
     remember(run.id, new)
     start_worker()
     st.query_params["comparison"] = run.id

@@ -11,6 +11,8 @@ import streamlit as st
 from gmc_core.data.ratings import RatingScale
 from gmc_core.gaussian.models import MODELS, settings_for
 from gmc_core.gaussian.settings import ModelKind, settings_of_a_fit
+from gmc_dashboard.shared import link_state
+from gmc_dashboard.shared.linked_choice import linked_choice
 
 SHORT: dict[str, str] = {
     "paper": "Paper",
@@ -52,23 +54,35 @@ M_STEPS: dict[str, tuple[str, str]] = {
 
 def model_choice(scale: RatingScale) -> ModelKind:
     """The selector and a sentence about the chosen model; its own controls come after."""
-    kind = st.segmented_control(
+    _open_older_link()
+    kind = linked_choice(
         "Model",
-        list(SHORT),
-        default="paper",
-        required=True,
+        SHORT,
+        "paper",
         key="model",
-        bind="query-params",
-        format_func=SHORT.__getitem__,
         on_change=_take_defaults,
         args=(scale,),
         help="The paper's MAP-EM, or a model that goes beyond it on the same core.",
     )
-    kind = kind if kind in MODELS else "paper"
     st.caption(f"**{MODELS[kind].label}.** {MODELS[kind].about}")
     if kind in FORMULA:
         st.latex(FORMULA[kind])
     return kind  # type: ignore[return-value]
+
+
+def _open_older_link() -> None:
+    """Give a link of an earlier version the noise that it left out.
+
+    Such a link names the model by what people read, and left out a variance of 0, which was the
+    control's default whatever the model. Ordered ratings need one above 0, so theirs follows.
+    """
+    linked = st.query_params
+    if (
+        linked.get("model") == SHORT["exact"]
+        and "noise" not in linked
+        and link_state.unset("model")
+    ):
+        st.session_state["noise"] = 0.0
 
 
 def _take_defaults(scale: RatingScale) -> None:

@@ -11,6 +11,7 @@ import streamlit as st
 
 from gmc_core.base.kinds import OneOf, Whole, YesNo
 from gmc_core.base.setting import Control, Setting
+from gmc_dashboard.shared.linked_choice import linked_choice
 
 
 def control(setting: Setting, *, usual: Any = None, help: str | None = None) -> Any:
@@ -29,13 +30,15 @@ def control(setting: Setting, *, usual: Any = None, help: str | None = None) -> 
     }
     if isinstance(setting.kind, YesNo):
         return bool(st.toggle(shown.label, begin, **bound))
+    if isinstance(setting.kind, OneOf) and shown.names:
+        words = {name: shown.names.get(name, name) for name in setting.kind.choices}
+        return linked_choice(shown.label, words, begin, key=setting.key, help=bound["help"])
     if isinstance(setting.kind, OneOf):
         chosen = st.segmented_control(
             shown.label,
             list(setting.kind.choices),
             default=begin,
             required=True,
-            format_func=lambda value: shown.names.get(value, value),
             **bound,
         )
         return chosen or begin
@@ -48,6 +51,8 @@ def control(setting: Setting, *, usual: Any = None, help: str | None = None) -> 
 def _number(setting: Setting, shown: Control, begin: Any, usual: Any, bound: dict[str, Any]) -> Any:
     kind = int if isinstance(setting.kind, Whole) else float
     low, high = _limits(shown, kind)
+    if begin is not None and high is not None:
+        high = max(high, begin)  # a default in proportion to a wide rating scale
     value = st.number_input(
         shown.label,
         low,

@@ -7,31 +7,21 @@ import secrets
 import pandas as pd
 import pytest
 from made_claims import DATA, comparison, measured, results, subject
-from stored_runs import charts, opened, texts, use_folders
+from stored_runs import charts, opened, texts
 
 from gmc_core.fitting.experiment import ExperimentConfig, prepare
 from gmc_core.paper.claims import CLAIMS, Measured, Subject, check, judge
 from gmc_core.protocol.filters import Filter
 from gmc_core.runs.comparisons import all_comparisons
-from gmc_core.runs.store import Store
 from gmc_core.runs.store import queue as worker_side
 from gmc_core.runs.store.cells import Cell
 from gmc_dashboard.claims.figures import describe_intervals, intervals_figure, overview
 from gmc_dashboard.claims.view import progress_text
 
+pytestmark = pytest.mark.usefixtures("asked")
+
 FEW = {"max_items": "60"}
 BASE = ExperimentConfig(filter=Filter(max_items=60))
-
-
-@pytest.fixture(autouse=True)
-def asked(tmp_path, monkeypatch):
-    return use_folders(tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def store(asked):
-    with Store() as opened_store:
-        yield opened_store
 
 
 @pytest.fixture(scope="module")

@@ -41,12 +41,6 @@ def asked(tmp_path, monkeypatch):
     return use_folders(tmp_path, monkeypatch)
 
 
-@pytest.fixture
-def store(asked):
-    with Store() as opened_store:
-        yield opened_store
-
-
 def page(run: Run):
     return opened("compare", comparison=run.id)
 

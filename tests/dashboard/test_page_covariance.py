@@ -6,7 +6,6 @@ import os
 
 import numpy as np
 import pytest
-import streamlit as st
 from computed_runs import computed, opened, small, texts
 
 from gmc_core.model import item_orders
@@ -14,6 +13,8 @@ from gmc_core.runs.store import Store
 from gmc_dashboard.covariance import data as covariance_data
 from gmc_dashboard.covariance import title_map
 from gmc_dashboard.recommend import rating_rows
+
+pytestmark = pytest.mark.usefixtures("fresh")
 
 PAGE = "pages/covariance.py"
 
@@ -40,12 +41,6 @@ def empty(tmp_path, monkeypatch):
     monkeypatch.setenv("GMC_HOME", str(tmp_path))
     with Store(tmp_path) as store:
         yield store
-
-
-@pytest.fixture(autouse=True)
-def _fresh():
-    st.cache_resource.clear()
-    st.cache_data.clear()
 
 
 def test_without_runs_it_leads_to_the_fit(empty):

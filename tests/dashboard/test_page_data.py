@@ -150,7 +150,7 @@ def test_continue_goes_to_the_fit_page():
 def test_every_chart_and_table_has_a_text_twin():
     at = opened()
     charts = at.get("plotly_chart")
-    assert len(charts) == 4
+    assert len(charts) == 6
     assert all(len(element.proto.alt) > 40 for element in charts)
     assert all(table.proto.alt for table in at.dataframe)
 
@@ -526,37 +526,34 @@ def test_times_are_shown_by_month_and_in_sessions(ratings):
     assert counts[0] == (found.sizes == 1).sum()
 
 
-def test_data_without_times_say_so():
-    at = own()
-    at.file_uploader[0].set_value(("mine.csv", GOOD.encode(), "text/csv")).run()
-    at.button(key="data_use_own").click().run()
+def test_data_without_times_say_so(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text(GOOD)
+    at = opened(data=sources.register(str(path)), protocol="latest")
     assert any("No time of a rating is known" in info.value for info in at.info)
-    at.segmented_control(key="data_protocol").set_value("latest").run()
     assert "needs the times of the ratings" in at.error[0].value and not at.exception
 
 
-def test_random_hold_out_and_its_options(ratings):
-    at = opened(min_user="0", min_item="0", protocol="random")
-    assert numbers(at)["Hidden ratings"] == "10,000"
-    at.number_input(key="data_held_amount_%").set_value(20).run()
-    assert selected(at).held == "20%" and numbers(at)["Hidden ratings"] == "20,001"
+def test_random_hold_out_and_its_options():
+    at = opened(min_user="0", min_item="0", protocol="random", held="20%")
+    assert numbers(at)["Hidden ratings"] == "20,001"
     at.segmented_control(key="data_held_random").set_value("folds").run()
+    assert selected(at).held == "10-folds"
     at.number_input(key="data_held_amount_-folds").set_value(4).run()
-    at.number_input(key="data_seed").set_value(3).run()
     assert numbers(at)["Hidden ratings"] == "25,001"  # 100,004 in four
-    assert any(note.value == "Fold 4 of 4 is held out." for note in at.caption)
+    assert any(note.value == "Fold 1 of 4 is held out." for note in at.caption)
     assert any("No user, item or rating was filtered out" in note.value for note in at.caption)
     assert dict(at.query_params)["held"] in ("4-folds", ["4-folds"])
-    at.segmented_control(key="data_protocol").set_value("weak").run()
-    assert selected(at).held == "" and not at.exception
 
 
 def test_hold_out_by_time_and_its_options(ratings):
     at = opened(protocol="latest", held="3")
     assert numbers(at)["Hidden ratings"] == f"{3 * ratings.n_users:,}"
+    assert any("each user's last 3 ratings" in note.value for note in at.caption)
     at.segmented_control(key="data_held_latest").set_value("share").run()
     assert selected(at).held == "10%"
-    assert any("10 % of each user" in note.value for note in at.caption)
+    at.segmented_control(key="data_protocol").set_value("weak").run()
+    assert selected(at).held == "" and not at.exception
 
 
 def test_a_link_with_no_such_hold_out_shows_the_usual_one():

@@ -16,30 +16,19 @@ from stored_runs import (
     stored_sweep,
     summary,
     texts,
-    use_folders,
 )  # fmt: skip
 
 from gmc_core.base.errors import ResourceError
 from gmc_core.data.ratings import RatingScale
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol import metrics
-from gmc_core.runs.store import Store
 from gmc_core.runs.store import queue as worker_side
 from gmc_dashboard.fit import fit_form, playing, run_words
 from gmc_dashboard.shared import found_run, references, sources, units
 
+pytestmark = pytest.mark.usefixtures("asked")
+
 FEW = {"max_items": "60"}
-
-
-@pytest.fixture(autouse=True)
-def asked(tmp_path, monkeypatch):
-    return use_folders(tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def store(asked):
-    with Store() as opened_store:
-        yield opened_store
 
 
 def ready(at):
@@ -51,6 +40,12 @@ def ready(at):
         time.sleep(0.05)
         at.run()
     raise AssertionError("the baselines were never ready")
+
+
+def linked(at, name):
+    """What the page's address says of a setting; "" for nothing."""
+    value = at.query_params.get(name, "")
+    return value if isinstance(value, str) else value[0]
 
 
 # Settings ----------------------------------------------------------------------------
@@ -143,6 +138,48 @@ def test_exact_em_has_a_prior_and_noise_to_learn(store, asked):
     assert at.toggle(key="noise_learned").value is False
 
 
+@pytest.mark.parametrize(
+    ("link", "model", "noise"),
+    [
+        ({"model": "ordinal"}, "ordinal", 0.5),  # with the model's own noise
+        ({"model": "exact"}, "exact", 0.5),
+        ({"model": "exact", "noise": "0.7"}, "exact", 0.7),
+        # Of earlier versions, which wrote what people read and left out a noise of 0.
+        ({"model": "Ordered ratings"}, "ordinal", 0.5),
+        ({"model": "Ordered ratings", "noise": "0.7"}, "ordinal", 0.7),
+        ({"model": "Exact EM"}, "exact", 0.0),
+        ({"model": "no such model"}, "paper", 0.0),
+    ],
+)
+def test_a_link_carries_the_models_key_and_brings_its_defaults(link, model, noise):
+    at = opened("fit", **link, **FEW)
+    assert not at.exception and not at.warning
+    assert at.segmented_control(key="model").value == model
+    assert at.number_input(key="noise").value == noise
+    assert linked(at, "model") == ("" if model == "paper" else model)
+    at.segmented_control(key="model").set_value("mixture").run()
+    assert linked(at, "model") == "mixture" and at.number_input(key="noise").value == 0
+    at.segmented_control(key="model").set_value("paper").run()
+    assert linked(at, "model") == "" and not at.warning
+
+
+def test_a_link_carries_the_key_of_the_signals():
+    at = opened("fit", **FEW)
+    at.segmented_control(key="signals").set_value("columns").run()
+    assert linked(at, "signals") == "columns"
+    assert opened("fit", signals="columns", **FEW).session_state["signals"] == "columns"
+
+
+def test_a_noise_in_proportion_to_a_wide_scale_is_within_the_controls_limits(tmp_path):
+    rows = [f"u{u},i{i},{100 * ((u + i) % 2)}" for u in range(6) for i in range(6)]
+    path = tmp_path / "percent.csv"
+    path.write_text("user,item,rating\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    least = {"min_user": "1", "min_item": "1", "protocol": "none"}
+    at = opened("fit", data=sources.register(path), model="ordinal", **least)
+    assert not at.exception and not at.error
+    assert at.number_input(key="noise").value == 0.5 * 25**2
+
+
 def test_what_is_known_of_users_can_be_left_out(store, tmp_path):
     data = sources.register(movielens_folder(tmp_path / "ml-1m"))
     at = opened("fit", data=data)
@@ -183,8 +220,8 @@ def test_blocks_ask_for_their_size(store):
     at.number_input(key="block_height").set_value(8).run()
     at.button(key="start_fit").click().run()
     assert store.runs()[0].config.fit.block == (8, 16)
-    linked = opened("fit", signals="Blocks", block_width="5", **FEW)
-    assert linked.number_input(key="block_width").value == 5
+    again = opened("fit", signals="Blocks", block_width="5", **FEW)
+    assert again.number_input(key="block_width").value == 5
 
 
 def test_columns_are_refused_for_new_users():
@@ -584,3 +621,27 @@ def test_playing_moves_by_itself_and_ends_with_the_result(store, monkeypatch):
     assert 3 in seen
     assert at.button(key="play_run").label == "Play"
     assert "at iteration 4" in charts(at)[0]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "words", "settings"),
+    [
+        ({"protocol": "random", "held": "4-folds", "seed": "1"}, "fold 2 of 4", {"folds": 4}),
+        ({"protocol": "latest", "held": "20%"}, "20 % of each user’s ratings", {"held_out": 0.2}),
+    ],
+)
+def test_what_everyone_holds_out_is_said_and_started(store, chosen, words, settings):
+    at = opened("fit", **FEW, **chosen)
+    assert not at.exception and words in texts(at)
+    at.button(key="start_fit").click().run()
+    (run,) = store.runs()
+    assert run.config.protocol == chosen["protocol"]
+    assert {name: getattr(run.config, name) for name in settings} == settings
+
+
+def test_a_random_run_is_told_with_its_rmse(store):
+    config = small(protocol="random", held_out=0.2)
+    run = stored(store, config=config)
+    at = opened("fit", run=run.id)
+    assert not at.exception
+    assert "**RMSE 0.9000**" in texts(at) and "random 20 %" in run.title

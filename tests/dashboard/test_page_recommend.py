@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import streamlit as st
 from computed_runs import computed, opened, small, texts
 from making import movielens_folder
 
@@ -22,6 +21,8 @@ from gmc_dashboard.recommend.figures import (
     describe_contributions,
     recommendations_json,
 )
+
+pytestmark = pytest.mark.usefixtures("fresh")
 
 PAGE = "pages/recommend.py"
 USER = "A user of the data"
@@ -53,12 +54,6 @@ def ids(home, monkeypatch):
 def model(ids):
     with Store() as store:
         return store.model(ids["weak"])
-
-
-@pytest.fixture(autouse=True)
-def _fresh():
-    st.cache_resource.clear()
-    st.cache_data.clear()
 
 
 def shown(at):

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from stored_runs import DATA, ML1M, opened, stored, stored_comparison, texts, use_folders
+from stored_runs import DATA, ML1M, opened, stored, stored_comparison, texts
 
 from gmc_core.fitting.experiment import ExperimentConfig
 from gmc_core.gaussian.settings import FitSettings
@@ -20,23 +20,13 @@ from gmc_core.paper.reproduction import (
     table_for,
 )
 from gmc_core.protocol.filters import Filter
-from gmc_core.runs.store import Store
 from gmc_dashboard.results.random_table import as_frame, own_runs
 from gmc_dashboard.results.table import as_csv, as_html, as_json
 
+pytestmark = pytest.mark.usefixtures("asked")
+
 MOVIELENS = TABLES["ml-1m"]
 WEAK = ExperimentConfig(data="ml-1m", repetitions=3)
-
-
-@pytest.fixture(autouse=True)
-def asked(tmp_path, monkeypatch):
-    return use_folders(tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def store(asked):
-    with Store() as opened_store:
-        yield opened_store
 
 
 def test_tables_are_found_by_their_numbers():

@@ -7,24 +7,14 @@ import zipfile
 from dataclasses import replace
 
 import pytest
-from stored_runs import ML1M, charts, opened, small, stored, stored_comparison, texts, use_folders
+from stored_runs import ML1M, charts, opened, small, stored, stored_comparison, texts
 
 from gmc_core.base.extras import EXTRAS
 from gmc_core.gaussian.settings import FitSettings
-from gmc_core.runs.store import Store
 from gmc_dashboard.runs.figures import link, runs_table
 from gmc_dashboard.shared import run_actions
 
-
-@pytest.fixture(autouse=True)
-def asked(tmp_path, monkeypatch):
-    return use_folders(tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def store(asked):
-    with Store() as opened_store:
-        yield opened_store
+pytestmark = pytest.mark.usefixtures("asked")
 
 
 def table(at):

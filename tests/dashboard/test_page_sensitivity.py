@@ -7,27 +7,17 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-from stored_runs import charts, opened, stored, stored_sweep, texts, use_folders
+from stored_runs import charts, opened, stored, stored_sweep, texts
 
 from gmc_core.runs.findings import BIAS
 from gmc_core.runs.sensitivity import sensitivity_curve
-from gmc_core.runs.store import Store
 from gmc_core.runs.sweeps import sweep_results
 from gmc_dashboard.sensitivity.figures import epsilon_figure
 from gmc_dashboard.sensitivity.sweep_view import against_bias, bias_of, progress_text, verdict
 
+pytestmark = pytest.mark.usefixtures("asked")
+
 FEW = {"max_items": "60"}
-
-
-@pytest.fixture(autouse=True)
-def asked(tmp_path, monkeypatch):
-    return use_folders(tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def store(asked):
-    with Store() as opened_store:
-        yield opened_store
 
 
 # The grid ----------------------------------------------------------------------------

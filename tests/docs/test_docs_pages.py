@@ -16,7 +16,6 @@ from gmc_core.fitting.cost import estimate_fit
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol.filters import Filter, apply_filter
 from gmc_dashboard.learn.parts import USERS_TWO
-from gmc_dashboard.shared.model_choice import SHORT
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "docs" / "teaching.md").read_text(encoding="utf-8")
@@ -81,7 +80,7 @@ def test_a_link_of_the_guide_shows_what_it_says(link):
     for name, value in parse_qsl(parts.query):
         if name in at.session_state:
             shown = at.session_state[name]
-            assert value in (SHORT.get(shown), str(shown)) or float(value) == shown, name
+            assert value == str(shown) or float(value) == shown, name
         else:  # of a run, and there is none yet
             assert parts.path in ("/covariance", "/recommend")
 

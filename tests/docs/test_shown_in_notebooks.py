@@ -13,7 +13,7 @@ import pytest
 
 from gmc_core.base import html
 from gmc_core.data.ratings import Ratings, RatingScale
-from gmc_core.fitting.fit import fit
+from gmc_core.fitting.fit import run_fit
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol.splits import no_split, weak_split
 
@@ -48,7 +48,7 @@ def ratings() -> Ratings:
 
 
 def test_a_fit_shows_its_curve_and_its_settings(ratings):
-    fitted = fit(weak_split(ratings, 0), FitSettings(iterations=3, epsilon=0.25))
+    fitted = run_fit(weak_split(ratings, 0), FitSettings(iterations=3, epsilon=0.25))
     page = Text(fitted._repr_html_())
     assert {"svg", "table"} <= set(page.tags) and not {"script", "b"} & set(page.tags)
     assert "0.25" in page.words
@@ -57,14 +57,14 @@ def test_a_fit_shows_its_curve_and_its_settings(ratings):
 
 
 def test_without_hold_out_it_draws_the_likelihood_and_without_iterations_nothing(ratings):
-    page = Text(fit(no_split(ratings), FitSettings(iterations=2))._repr_html_())
+    page = Text(run_fit(no_split(ratings), FitSettings(iterations=2))._repr_html_())
     assert "log-likelihood by iteration" in page.words
-    page = Text(fit(no_split(ratings), FitSettings(iterations=0))._repr_html_())
+    page = Text(run_fit(no_split(ratings), FitSettings(iterations=0))._repr_html_())
     assert "svg" not in page.tags and "no iteration yet" in " ".join(page.words)
 
 
 def test_a_model_and_what_it_says_are_escaped_and_add_up(ratings):
-    model = fit(no_split(ratings), FitSettings(iterations=2)).model()
+    model = run_fit(no_split(ratings), FitSettings(iterations=2)).model()
     belief = model.posterior([0, 1], [5.0, 2.0])
     found = model.recommend(belief, 3)
     why = model.explain(belief, found[0].item)

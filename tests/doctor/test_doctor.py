@@ -281,11 +281,19 @@ def store(monkeypatch, tmp_path):
         yield made
 
 
-def add_worker(store: Store, name: str, pid: int, process: str | None, where: str = "") -> None:
+def add_worker(
+    store: Store,
+    name: str,
+    pid: int,
+    process: str | None,
+    where: str = "",
+    only_run: str | None = None,
+) -> None:
     with store.writing() as database:
         database.execute(
-            "INSERT INTO workers (id, host, pid, process, started) VALUES (?, ?, ?, ?, 0)",
-            (name, where or host(), pid, process),
+            "INSERT INTO workers (id, host, pid, process, started, only_run) "
+            "VALUES (?, ?, ?, ?, 0, ?)",
+            (name, where or host(), pid, process, only_run),
         )
 
 
@@ -366,6 +374,33 @@ def test_a_silent_worker_is_told_from_one_that_gives_signs_of_life(store, monkey
 
     monkeypatch.setattr(workers.time, "sleep", leave)
     assert [check.status for check in workers.workers()] == ["ok", "ok"]
+
+
+def test_a_command_that_computes_its_own_run_is_no_worker(store, monkeypatch):
+    def beat(_):
+        with store.writing() as database:
+            database.execute("UPDATE workers SET beat = beat + 1")
+
+    monkeypatch.setattr(workers.time, "sleep", beat)
+    pid = os.getpid()
+    id = run_of(store, "running", "command")
+    add_worker(store, "command", pid, process_mark(pid), only_run=id)
+    runs, at_work = workers.workers()
+    assert runs == Check("runs", "ok", "1")
+    own = f"a command computes a run of its own: process {pid}"
+    assert at_work == Check("workers", "ok", f"none; {own}")
+    waits = run_of(store, "queued")
+    is_bad(workers.workers()[0], "warn", waits, "there is no worker")
+    add_worker(store, "w", pid, process_mark(pid))
+    runs, at_work = workers.workers()
+    assert runs.status == "ok"
+    assert at_work == Check("workers", "ok", f"process {pid} at work; {own}")
+
+
+def test_workers_of_an_older_store_are_read(store):
+    add_worker(store, "w", 1, "another process")
+    store._database.execute("ALTER TABLE workers DROP COLUMN only_run")
+    is_bad(workers.workers()[1], "warn", "process 1 left behind")
 
 
 def test_a_worker_that_comes_between_two_looks_has_its_run(store, monkeypatch):

@@ -13,7 +13,7 @@ from making import random_table, ratings_of
 from gmc_core.base.errors import ConfigError, DataError, NumericalError, ResourceError
 from gmc_core.fitting.cost import check_memory, estimate
 from gmc_core.fitting.experiment import ExperimentConfig, Prepared, make_split, run_experiment
-from gmc_core.fitting.fit import Fit, IterationRecord, StateError, fit
+from gmc_core.fitting.fit import Fit, IterationRecord, StateError, run_fit
 from gmc_core.gaussian.iterate import EmState
 from gmc_core.gaussian.linalg.threads import Cancelled, ThreadPool, available_cores, blas_threads
 from gmc_core.gaussian.models import settings_for
@@ -49,7 +49,7 @@ def test_weak_predictions_are_the_references_estimates(ratings, signals):
         expected = expected.T
     elif signals == "blocks":
         expected = reference.from_blocks(expected, values.shape, 4, 5)
-    running = fit(split, FitSettings(iterations=3, signals=signals, block=(4, 5)))
+    running = run_fit(split, FitSettings(iterations=3, signals=signals, block=(4, 5)))
     np.testing.assert_allclose(
         running.predictions, expected[split.test_users, split.test_items], atol=1e-8
     )
@@ -57,7 +57,7 @@ def test_weak_predictions_are_the_references_estimates(ratings, signals):
 
 def test_strong_predictions_fold_in_the_novel_users(ratings):
     split = strong_split(ratings, seed=1, n_train=25, n_test=10)
-    running = fit(split, FitSettings(iterations=3))
+    running = run_fit(split, FitSettings(iterations=3))
     model = running.model()
     for k in range(split.n_test):
         known = split.query.of_user(split.test_users[k])
@@ -73,7 +73,9 @@ def test_strong_generalization_needs_rows_and_says_why(ratings, signals):
 
 
 def test_no_iterations_predict_the_initial_value(ratings):
-    running = fit(weak_split(ratings, seed=0, n_users=20), FitSettings(iterations=0, initial=2.5))
+    running = run_fit(
+        weak_split(ratings, seed=0, n_users=20), FitSettings(iterations=0, initial=2.5)
+    )
     np.testing.assert_array_equal(running.predictions, 2.5)
     assert running.scores().n == 20
 
@@ -82,7 +84,7 @@ def test_no_iterations_predict_the_initial_value(ratings):
 def test_a_stored_state_of_other_ratings_or_settings_is_refused(ratings, model):
     settings = replace(settings_for(model), iterations=3)
     split = weak_split(ratings, seed=0, n_users=20)
-    state = fit(split, settings).state
+    state = run_fit(split, settings).state
     Fit(split, settings, start=state)
     fewer = weak_split(ratings, seed=0, n_users=19)
     narrower = weak_split(ratings.select(items=np.arange(15) > 2), seed=0, n_users=20)
@@ -110,9 +112,9 @@ def test_whole_numbers_as_settings_resolve_to_the_same_ones(ratings):
 def test_callback_sees_every_record_and_can_stop(ratings):
     split = weak_split(ratings, seed=0, n_users=20)
     seen = []
-    fit(split, FitSettings(iterations=4), on_iteration=seen.append)
+    run_fit(split, FitSettings(iterations=4), on_iteration=seen.append)
     assert [record.iteration for record in seen] == [1, 2, 3, 4]
-    stopped = fit(split, FitSettings(iterations=9), on_iteration=lambda r: r.iteration == 2)
+    stopped = run_fit(split, FitSettings(iterations=9), on_iteration=lambda r: r.iteration == 2)
     assert stopped.state.iteration == 2
 
 
@@ -240,8 +242,8 @@ def test_item_variances_have_no_meaning_for_columns(tmp_path, ratings):
 def test_a_noise_matrix_from_a_file_equals_its_variances(tmp_path, ratings):
     path = tmp_path / "noise.npy"
     np.save(path, 0.5 * np.eye(15))
-    one = fit(no_split(ratings), FitSettings(noise=str(path), iterations=2))
-    two = fit(no_split(ratings), FitSettings(noise=0.5, iterations=2))
+    one = run_fit(no_split(ratings), FitSettings(noise=str(path), iterations=2))
+    two = run_fit(no_split(ratings), FitSettings(noise=0.5, iterations=2))
     np.testing.assert_allclose(one.state.weights, two.state.weights, atol=1e-12)
 
 

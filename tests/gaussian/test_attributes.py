@@ -14,7 +14,7 @@ from gmc_core.base.errors import ConfigError, DataError
 from gmc_core.comparison.comparators import method_named
 from gmc_core.comparison.comparison_files import held_out_of
 from gmc_core.fitting.experiment import ExperimentConfig, describe, prepare
-from gmc_core.fitting.fit import Fit, StateError, fit
+from gmc_core.fitting.fit import Fit, StateError, run_fit
 from gmc_core.fitting.intervals import spread
 from gmc_core.gaussian.attributes import LEAST_USERS, MOST_GROUPS, RANGES, UserGroups
 from gmc_core.gaussian.linalg.threads import ThreadPool
@@ -217,7 +217,7 @@ def test_one_input_has_one_hash_whatever_its_type():
 def test_any_column_is_saved_and_read_again(column, tmp_path):
     values = np.resize(np.array(column, dtype=object), USERS) if len(column) else [None] * USERS
     ratings = replace(RATINGS, user_info={"odd": values})
-    model = fit(no_split(ratings), replace(EXACT, iterations=5)).model()
+    model = run_fit(no_split(ratings), replace(EXACT, iterations=5)).model()
     again = load_model(save_model(model, tmp_path / "m.npz"))
     expected, found = ratings.user_info["odd"], again.ratings.user_info["odd"]
     assert found.dtype == expected.dtype
@@ -234,13 +234,13 @@ def test_planted_groups_help(settings, protocol):
     gains = []
     for seed in range(4):
         split = protocol(RATINGS, seed)
-        without = fit(split, replace(settings, attributes=False)).scores()
-        gains.append(without.rmse - fit(split, settings).scores().rmse)
+        without = run_fit(split, replace(settings, attributes=False)).scores()
+        gains.append(without.rmse - run_fit(split, settings).scores().rmse)
     assert np.mean(gains) > 0.01
 
 
 def test_coefficients_are_what_was_planted():
-    found = fit(no_split(RATINGS), replace(EXACT, iterations=30))
+    found = run_fit(no_split(RATINGS), replace(EXACT, iterations=30))
     B, labels = found.state.gaussian.coefficients, found.groups.labels
     assert labels[-2:] == ("likes first", "likes second")
     assert not any(label.startswith("name") for label in labels)
@@ -254,17 +254,17 @@ def test_coefficients_are_what_was_planted():
 def test_without_attributes_nothing_changes():
     bare = replace(RATINGS, user_info={})
     for settings in (EXACT, ORDERED):
-        plain = fit(weak_split(bare, 0), settings)
-        off = fit(weak_split(RATINGS, 0), replace(settings, attributes=False))
+        plain = run_fit(weak_split(bare, 0), settings)
+        off = run_fit(weak_split(RATINGS, 0), replace(settings, attributes=False))
         assert plain.state.gaussian.coefficients is None
         assert np.array_equal(plain.predictions, off.predictions)
         assert plain.model().groups is None and off.model().groups is None
 
 
 def test_only_exact_em_with_users_as_signals_knows_of_attributes():
-    columns = fit(weak_split(RATINGS, 0), replace(EXACT, signals="columns", iterations=5))
+    columns = run_fit(weak_split(RATINGS, 0), replace(EXACT, signals="columns", iterations=5))
     assert columns.state.gaussian.coefficients is None
-    paper = fit(weak_split(RATINGS, 0), FitSettings(iterations=3))
+    paper = run_fit(weak_split(RATINGS, 0), FitSettings(iterations=3))
     assert paper.state.gaussian.coefficients is None
     with pytest.raises(ConfigError, match="attributes belongs to the models exact and ordinal"):
         FitSettings(attributes=False)
@@ -273,10 +273,10 @@ def test_only_exact_em_with_users_as_signals_knows_of_attributes():
 
 
 def test_the_weight_of_attributes_holds_back_what_groups_like():
-    split, usual = weak_split(RATINGS, 0), fit(weak_split(RATINGS, 0), EXACT)
+    split, usual = weak_split(RATINGS, 0), run_fit(weak_split(RATINGS, 0), EXACT)
     sizes = {
         weight: np.abs(
-            fit(split, replace(EXACT, attributes_strength=weight)).state.gaussian.coefficients
+            run_fit(split, replace(EXACT, attributes_strength=weight)).state.gaussian.coefficients
         ).mean()
         for weight in (10, 100, 1000)
     }
@@ -305,7 +305,7 @@ def tables(model) -> np.ndarray:
 @pytest.mark.parametrize("settings", [EXACT, ORDERED], ids=["exact", "ordinal"])
 def test_all_ways_to_predict_agree(settings, tmp_path):
     split = weak_split(RATINGS, 0)
-    done = fit(split, settings)
+    done = run_fit(split, settings)
     model = done.model()
     users, items = split.test_users, split.test_items
     ids = (split.train.users.ids[users], split.train.items.ids[items])
@@ -336,7 +336,7 @@ def test_all_ways_to_predict_agree(settings, tmp_path):
 
 
 def test_a_new_user_of_whom_nothing_is_known_starts_from_the_mean():
-    model = fit(no_split(RATINGS), EXACT).model()
+    model = run_fit(no_split(RATINGS), EXACT).model()
     nobody = model.posterior([], [])
     assert np.array_equal(nobody.mean, model.gaussian.mean)
     first, second = (
@@ -348,11 +348,11 @@ def test_a_new_user_of_whom_nothing_is_known_starts_from_the_mean():
 
 
 def test_covariates_that_are_not_the_models_are_refused():
-    model = fit(no_split(RATINGS), EXACT).model()
+    model = run_fit(no_split(RATINGS), EXACT).model()
     for wrong in (np.zeros(3), np.full(len(model.groups), np.nan), np.zeros((2, 2))):
         with pytest.raises(DataError, match="finite covariates"):
             model.posterior([0], [3.0], wrong)
-    plain = fit(no_split(RATINGS), FitSettings(iterations=2)).model()
+    plain = run_fit(no_split(RATINGS), FitSettings(iterations=2)).model()
     with pytest.raises(ConfigError, match="knows of no groups"):
         plain.posterior([0], [3.0], np.zeros(2))
 
@@ -361,7 +361,7 @@ def test_a_comparison_can_leave_attributes_out():
     split = weak_split(RATINGS, 0)
     method = method_named("ordinal:attributes=false", RATINGS.scale)
     without = method.predict(split, ThreadPool(1))
-    expected = fit(split, replace(settings_for("ordinal"), attributes=False)).predictions
+    expected = run_fit(split, replace(settings_for("ordinal"), attributes=False)).predictions
     assert np.array_equal(without, expected)
     used = method_named("ordinal", RATINGS.scale)
     assert used.identity != method.identity
@@ -370,7 +370,7 @@ def test_a_comparison_can_leave_attributes_out():
 
 def test_new_users_of_a_strong_split_bring_their_attributes():
     split = strong_split(RATINGS, 0)
-    done = fit(split, EXACT)
+    done = run_fit(split, EXACT)
     model, query = done.model(), split.query
     user, item = int(split.test_users[0]), int(split.test_items[0])
     known = model.covariates_of(query, user)
@@ -382,8 +382,8 @@ def test_new_users_of_a_strong_split_bring_their_attributes():
 @pytest.mark.parametrize("stop", [3, 5])
 def test_an_interrupted_fit_goes_on_to_the_same_digits(stop, tmp_path):
     split = weak_split(RATINGS, 0)
-    whole = fit(split, ORDERED)
-    half = fit(split, ORDERED, on_iteration=lambda record: record.iteration == stop)
+    whole = run_fit(split, ORDERED)
+    half = run_fit(split, ORDERED, on_iteration=lambda record: record.iteration == stop)
     save_checkpoint(tmp_path, Checkpoint("key", 0, (), half.state))
     loaded = load_checkpoint(tmp_path, "key")
     more = Fit(split, ORDERED, start=loaded.state)
@@ -394,7 +394,7 @@ def test_an_interrupted_fit_goes_on_to_the_same_digits(stop, tmp_path):
 
 def test_a_state_with_other_groups_is_refused():
     split = weak_split(RATINGS, 0)
-    state = fit(split, EXACT).state
+    state = run_fit(split, EXACT).state
     with pytest.raises(StateError):
         Fit(split, replace(EXACT, attributes=False), start=state)
     fewer = replace(state.gaussian, coefficients=state.gaussian.coefficients[:, :-1])

@@ -11,7 +11,7 @@ from store_workers import cancelled_when, figures, small
 from gmc_core.base.errors import ConfigError, ModelFileError, NumericalError
 from gmc_core.fitting.cost import estimate
 from gmc_core.fitting.experiment import ExperimentConfig, run_experiment
-from gmc_core.fitting.fit import Fit, fit
+from gmc_core.fitting.fit import Fit, run_fit
 from gmc_core.fitting.intervals import spread
 from gmc_core.gaussian.em import initial_state, map_em
 from gmc_core.gaussian.linalg.threads import ThreadPool
@@ -40,7 +40,7 @@ def ratings():
 
 @pytest.fixture(scope="module")
 def model(ratings):
-    return fit(no_split(ratings), MIXTURE).model()
+    return run_fit(no_split(ratings), MIXTURE).model()
 
 
 def dense_mixture(Y, H, groups, *, epsilon, iterations, warm, noise=0.0, initial=3.0):
@@ -134,7 +134,7 @@ def test_the_change_of_the_covariance_is_the_mean_of_the_components(form):
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_one_component_is_map_em_to_the_last_digit(ratings, dtype):
     split = weak_split(ratings, 0)
-    plain = fit(split, FitSettings(iterations=4, dtype=dtype))
+    plain = run_fit(split, FitSettings(iterations=4, dtype=dtype))
     one = Fit(split, replace(MIXTURE, components=1, dtype=dtype))
     records = list(one.records())
     np.testing.assert_array_equal(one.predictions, plain.predictions)
@@ -208,8 +208,8 @@ def test_groups_with_tastes_of_their_own_are_predicted_better_than_by_one_gaussi
     values += np.where(group == 0, 3.8, 2.2)[:, None] + rng.normal(scale=0.1, size=values.shape)
     values = np.clip(values, 1, 5)
     split = weak_split(ratings_of(values, rng.random(values.shape) < 0.4), 0)
-    one = fit(split, FitSettings(iterations=8, epsilon=0.1)).scores()
-    two = fit(split, replace(MIXTURE, iterations=8, epsilon=0.1)).scores()
+    one = run_fit(split, FitSettings(iterations=8, epsilon=0.1)).scores()
+    two = run_fit(split, replace(MIXTURE, iterations=8, epsilon=0.1)).scores()
     assert two.rmse < 0.9 * one.rmse
 
 
@@ -275,7 +275,7 @@ def test_more_groups_than_users_are_refused():
 
 def test_a_singular_component_names_the_iteration(ratings):
     with pytest.raises(NumericalError, match=r"Iteration \d: .*Raise ε"):
-        fit(no_split(ratings), replace(MIXTURE, epsilon=0.0, iterations=40, components=8))
+        run_fit(no_split(ratings), replace(MIXTURE, epsilon=0.0, iterations=40, components=8))
 
 
 # Everywhere a model is -------------------------------------------------------------
@@ -312,7 +312,7 @@ def test_a_fit_goes_on_from_its_saved_state_to_the_same_digits(tmp_path, users, 
 
 def test_held_out_users_are_folded_in(ratings):
     split = strong_split(ratings, 0, 28, 8)
-    running = fit(split, MIXTURE)
+    running = run_fit(split, MIXTURE)
     model = running.model()
     assert len(running.predictions)
     held = spread(running)
@@ -327,7 +327,7 @@ def test_held_out_users_are_folded_in(ratings):
 def test_other_signals_than_rows(ratings, kind):
     split = weak_split(ratings, 0)
     settings = replace(MIXTURE, signals=kind, block=(8, 6))
-    running = fit(split, settings)
+    running = run_fit(split, settings)
     model = running.model()
     users = split.train.users.ids[split.test_users]
     found = model.predict(users, split.test_items).values
@@ -392,7 +392,7 @@ def test_the_completed_table_is_what_the_model_predicts(model):
 @pytest.mark.parametrize("users", [USERS, 9])
 def test_a_model_survives_its_file(tmp_path, users):
     ratings = ratings_of(*random_table(users, ITEMS, 0.5, seed=3))
-    model = fit(no_split(ratings), MIXTURE).model()
+    model = run_fit(no_split(ratings), MIXTURE).model()
     path = save_model(model, tmp_path / "mixture.npz")
     again = load_model(path)
     assert isinstance(again, MixtureModel)

@@ -14,7 +14,7 @@ from making import ratings_of, skewed_table
 from gmc_core.cli import main
 from gmc_core.data.ratings import RatingScale
 from gmc_core.fitting.experiment import ExperimentConfig, make_split, prepare
-from gmc_core.fitting.fit import fit
+from gmc_core.fitting.fit import run_fit
 from gmc_core.gaussian.models import MODELS, settings_for
 from gmc_core.gaussian.noise import Noise
 from gmc_core.gaussian.ordinal import OrdinalScale
@@ -82,7 +82,7 @@ def fitted(request, tmp_path):
     settings = replace(settings_for(name), iterations=5)
     if name == "mixture":
         settings = replace(settings, components=2)
-    done = fit(split, settings)
+    done = run_fit(split, settings)
     path = save_model(done.model(), tmp_path / "model.npz")
     return done, load_model(path), path
 
@@ -172,7 +172,9 @@ def test_all_who_know_a_user_by_name_agree(fitted, tmp_path, capsys):
 
 
 def test_somebody_unknown_gets_ratings_too():
-    model = fit(no_split(skewed_table()), replace(settings_for("ordinal"), iterations=5)).model()
+    model = run_fit(
+        no_split(skewed_table()), replace(settings_for("ordinal"), iterations=5)
+    ).model()
     nobody = model.posterior([], [])
     found = model.predict(["nobody"] * len(model.items), model.items.ids).values
     np.testing.assert_array_equal(found, model.answers_of(nobody).prediction)
@@ -187,7 +189,7 @@ def test_the_model_that_is_saved_is_the_one_that_was_evaluated(protocol, dtype, 
         protocol=protocol, filter=replace(ExperimentConfig().filter, max_items=400)
     )
     split = make_split(config, prepare(config), 0)
-    done = fit(split, replace(settings_for("ordinal"), dtype=dtype))
+    done = run_fit(split, replace(settings_for("ordinal"), dtype=dtype))
     model = load_model(save_model(done.model(), tmp_path / "model.npz"))
     found = np.full(split.n_test, np.nan)
     if split.query is None:
@@ -207,7 +209,7 @@ def test_the_model_that_is_saved_is_the_one_that_was_evaluated(protocol, dtype, 
 def test_a_user_who_is_known_and_one_who_rates_the_same_get_the_same():
     values = np.clip(np.random.default_rng(0).normal(4.5, 1, (60, 20)).round(), 1, 5)
     ratings = ratings_of(values, np.random.default_rng(1).random(values.shape) < 0.6)
-    model = fit(no_split(ratings), replace(settings_for("ordinal"), iterations=5)).model()
+    model = run_fit(no_split(ratings), replace(settings_for("ordinal"), iterations=5)).model()
     for user in (0, 7):
         known = model.posterior_of(user)
         blank = np.setdiff1d(np.arange(20), known.observed)

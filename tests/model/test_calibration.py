@@ -14,7 +14,7 @@ from gmc_core.base.errors import ConfigError, DataError
 from gmc_core.cli import main
 from gmc_core.fitting import intervals
 from gmc_core.fitting.experiment import ExperimentConfig
-from gmc_core.fitting.fit import fit
+from gmc_core.fitting.fit import run_fit
 from gmc_core.fitting.intervals import calibrate, calibrated, covered, pair_intervals
 from gmc_core.gaussian.models import settings_for
 from gmc_core.gaussian.settings import FitSettings
@@ -32,7 +32,7 @@ KNOWN = Calibration(0.9, 2.5, 300, 100, 1e9)
 
 def fitted(name="paper", seed=0, **changes):
     settings = {**settings_for(name).as_dict(), "iterations": 4, **changes}
-    return fit(weak_split(skewed_table(seed), seed), FitSettings.from_dict(settings))
+    return run_fit(weak_split(skewed_table(seed), seed), FitSettings.from_dict(settings))
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from making import random_table, ratings_of
 from gmc_core.base.errors import ConfigError, DataError, ResourceError
 from gmc_core.base.table_files import TableWriter, number_text, safe_text
 from gmc_core.data.ratings import ItemInfo, Ratings
-from gmc_core.fitting.fit import fit
+from gmc_core.fitting.fit import run_fit
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.model import completion
 from gmc_core.model.completion import complete, completed_blocks
@@ -37,7 +37,7 @@ KINDS = [
 def fitted(users=USERS, items=ITEMS, **settings):
     values, known = random_table(users, items, 0.4, seed=8)
     ratings = ratings_of(values, known)
-    model = fit(no_split(ratings), FitSettings(**{"iterations": 3, **settings})).model()
+    model = run_fit(no_split(ratings), FitSettings(**{"iterations": 3, **settings})).model()
     return model, values, known
 
 
@@ -162,7 +162,7 @@ def test_text_that_a_spreadsheet_would_run_is_made_safe(tmp_path):
         ratings_of(*random_table(3, 3, 0.5, 0)).scale,
         item_info=ItemInfo(("=HYPERLINK(1)", None, None, None, None), ((),) * 5, np.full(5, 1.0)),
     )
-    model = fit(no_split(ratings), FitSettings(iterations=1)).model()
+    model = run_fit(no_split(ratings), FitSettings(iterations=1)).model()
     complete(model, tmp_path / "c.csv", titles=True)
     table = rows_of(tmp_path / "c.csv")
     assert table[0][1].startswith("'=HYPERLINK(1) [")

@@ -6,7 +6,7 @@ import pytest
 from making import STARS, random_table, ratings_of
 
 from gmc_core.base.errors import ConfigError, DataError, NumericalError, UnknownIdError
-from gmc_core.fitting.fit import fit
+from gmc_core.fitting.fit import run_fit
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol.splits import no_split
 
@@ -17,7 +17,7 @@ def fitted(users=USERS, items=ITEMS, **settings):
     values, known = random_table(users, items, 0.4, seed=5)
     ratings = ratings_of(values, known)
     settings = {"epsilon": 0.3, "iterations": 4, **settings}
-    return fit(no_split(ratings), FitSettings(**settings)).model(), values, known
+    return run_fit(no_split(ratings), FitSettings(**settings)).model(), values, known
 
 
 def last_state(values, known, noise=0.0, epsilon=0.3):
@@ -210,7 +210,9 @@ def test_no_iterations_predict_the_initial_value():
 def test_singular_covariance_has_a_remedy():
     values, known = random_table(6, 10, 0.9, seed=1)
     values[:] = STARS.midpoint + 1
-    model = fit(no_split(ratings_of(values, known)), FitSettings(epsilon=0.3, iterations=1)).model()
+    model = run_fit(
+        no_split(ratings_of(values, known)), FitSettings(epsilon=0.3, iterations=1)
+    ).model()
     broken = type(model.gaussian.covariance)
     matrix = np.ones((10, 10))
     if hasattr(model.gaussian.covariance, "factor"):

@@ -12,7 +12,7 @@ from making import random_table, ratings_of
 from gmc_core.base import array_archive
 from gmc_core.base.errors import ConfigError, ModelFileError
 from gmc_core.data.ratings import ItemInfo, Ratings, Vocabulary
-from gmc_core.fitting.fit import fit
+from gmc_core.fitting.fit import run_fit
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.model.model_file import FORMAT, FORMAT_VERSION, load_model, save_model
 from gmc_core.protocol.splits import no_split
@@ -23,7 +23,7 @@ def model_of(users=30, items=10, text_ids=False, **settings):
     ratings = ratings_of(values, known)
     if text_ids:
         ratings = named(ratings)
-    return fit(no_split(ratings), FitSettings(**{"iterations": 3, **settings})).model()
+    return run_fit(no_split(ratings), FitSettings(**{"iterations": 3, **settings})).model()
 
 
 def named(ratings):

@@ -10,7 +10,7 @@ from gmc_core.base.errors import DataError
 from gmc_core.data.ratings import RatingScale
 from gmc_core.data.readers import load
 from gmc_core.data.readers.one_person import read_person
-from gmc_core.fitting.fit import fit
+from gmc_core.fitting.fit import run_fit
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.model.lookup import TitleIndex
 from gmc_core.model.person_ratings import match
@@ -67,7 +67,7 @@ def test_plain_lists(tmp_path):
 def model(tmp_path_factory):
     """Of the titles "Title 1 (1970)" to "Title 30 (1999)", on 1..5."""
     place = movielens_folder(tmp_path_factory.mktemp("ml") / "ml")
-    return fit(no_split(load(place).ratings), FitSettings(iterations=1)).model()
+    return run_fit(no_split(load(place).ratings), FitSettings(iterations=1)).model()
 
 
 def listed(tmp_path, text, model, scale=None):

@@ -10,7 +10,7 @@ import pytest
 
 from gmc_core.base.errors import ConfigError
 from gmc_core.data.sample import load
-from gmc_core.fitting.fit import fit
+from gmc_core.fitting.fit import run_fit
 from gmc_core.gaussian.covariance import DenseCovariance, FactoredCovariance
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.parameters import Gaussian
@@ -103,14 +103,14 @@ def test_an_item_without_variance_has_no_correlation_and_harms_no_other() -> Non
 
 def test_a_model_of_the_sample() -> None:
     ratings, _ = apply_filter(load().ratings, Filter(max_items=120))
-    model = fit(no_split(ratings), FitSettings(iterations=2)).model()
+    model = run_fit(no_split(ratings), FitSettings(iterations=2)).model()
     made = picture(model, 60)
     assert made.orders == ("popularity", "genre", "year", "title")
     for items in picture_orders(model).values():
         assert np.array_equal(np.sort(items), np.arange(120))
     first = made.items_of_bin("popularity", 0)
     assert model.item_counts[first].min() >= np.sort(model.item_counts)[-2]
-    columns = fit(no_split(ratings), FitSettings(iterations=1, signals="columns")).model()
+    columns = run_fit(no_split(ratings), FitSettings(iterations=1, signals="columns")).model()
     assert picture(columns).orders == ("index",)
 
 

@@ -27,7 +27,7 @@ from gmc_core.paper.claims.check import (
     submit_comparison,
 )
 from gmc_core.protocol.filters import Filter
-from gmc_core.runs.comparisons import all_comparisons, submit_or_find_comparison
+from gmc_core.runs.comparisons import all_comparisons
 from gmc_core.runs.store import Store
 from gmc_core.runs.store import queue as worker_side
 from gmc_core.runs.worker import work
@@ -64,7 +64,7 @@ def end_one(store, state="finished", message="", kind=None):
 def finish_comparison(store, subject, plan=None, state="finished"):
     """The comparison of the claims (or of ``plan``), ended without files."""
     plan = plan or plan_of(subject)
-    run, _ = submit_or_find_comparison(store, subject.base, plan, data=subject.data)
+    run, _ = store.submit_comparison(subject.base, plan, data=subject.data)
     worker_side.register(store, "w", beside=True)
     claim = worker_side.take(store, "w", run.id)
     claim.end(state, "", {"nmae": 0.4, "failed": 0} if state == "finished" else None)

@@ -38,7 +38,7 @@ def test_exported_and_imported_it_is_the_same_and_still_answers(
     path = export(store, run.id, tmp_path / "c.zip")
     store.delete(run.id)
     back = import_run(store, path)
-    assert (back.kind, back.state, back.answers, back.key) == (
+    assert (back.kind, back.state, back.reusable, back.key) == (
         "comparison",
         "finished",
         True,
@@ -52,7 +52,7 @@ def test_exported_and_imported_it_is_the_same_and_still_answers(
     assert submitted(store).id == back.id
     other = Store(tmp_path / "other")
     foreign = import_run(other, path)
-    assert not foreign.answers and foreign.message == ""
+    assert not foreign.reusable and foreign.message == ""
     assert [row.as_dict() for row in comparison_of(other, foreign).rows()] == rows
     with zipfile.ZipFile(path) as archive:
         assert "gmc compare" in archive.read("repeat.txt").decode()
@@ -61,7 +61,7 @@ def test_exported_and_imported_it_is_the_same_and_still_answers(
 def test_without_its_predictions_it_answers_for_nothing(store: Store, tmp_path: Path) -> None:
     run = computed(store)
     back = import_run(store, export(store, run.id, tmp_path / "c.json"))
-    assert not back.answers and comparison_of(store, back) is None
+    assert not back.reusable and comparison_of(store, back) is None
     store.delete(run.id)
     assert submitted(store).id != back.id
 
@@ -90,7 +90,7 @@ def test_edited_figures_are_told(store: Store, tmp_path: Path) -> None:
                 content = json.dumps(about).encode()
             target.writestr(member.filename, content)
     taken = import_run(store, edited)
-    assert not taken.answers
+    assert not taken.reusable
     assert "NMAE of Item mean is given as 0.1000" in taken.message
 
 

@@ -18,7 +18,7 @@ from gmc_core.cli import build_parser
 from gmc_core.cli.arguments import config_from_arguments
 from gmc_core.fitting.experiment import ExperimentConfig, describe, prepare
 from gmc_core.gaussian.settings import FitSettings
-from gmc_core.runs.comparisons import comparison_named, comparison_of, submit_or_find_comparison
+from gmc_core.runs.comparisons import comparison_named, comparison_of
 from gmc_core.runs.store import Store, StoreError, queue
 from gmc_core.runs.store.keys import key_of
 from gmc_core.runs.worker import ensure_worker, work
@@ -117,7 +117,7 @@ def test_cancelled_and_resumed_it_computes_only_what_is_missing(
     counting.at = None
     counting.fits.clear()
     # A start with the same methods leads to it, too.
-    found, work_left = submit_or_find_comparison(store, CONFIG, plan("user", "bias", "item"))
+    found, work_left = store.submit_comparison(CONFIG, plan("user", "bias", "item"))
     assert (found.id, found.state, work_left) == (run.id, "queued", True)
     work(store, idle_seconds=0, polite=False)
     assert counting.fits == [("item", 1), ("user", 1)]
@@ -201,13 +201,13 @@ def test_errors_have_their_kinds(
 
 def test_data_that_cannot_be_read_fail_it(store: Store, tmp_path: Path) -> None:
     missing = replace(CONFIG, data=str(tmp_path / "no.csv"))
-    run, _ = submit_or_find_comparison(store, missing, plan())
+    run, _ = store.submit_comparison(missing, plan())
     work(store, idle_seconds=0, polite=False)
     failed = store.run(run.id)
     assert (failed.state, failed.error_kind) == ("failed", "data")
     assert "no.csv" in failed.message
     with pytest.raises(ConfigError, match="hold-out"):
-        submit_or_find_comparison(store, replace(CONFIG, protocol="none"), plan())
+        store.submit_comparison(replace(CONFIG, protocol="none"), plan())
 
 
 # The same one ---------------------------------------------------------------------------
@@ -215,8 +215,8 @@ def test_data_that_cannot_be_read_fail_it(store: Store, tmp_path: Path) -> None:
 
 def test_an_identical_one_is_found_and_others_share_fits(store: Store, counting: Counting) -> None:
     run = computed(store, "bias", "item")
-    found, new = submit_or_find_comparison(
-        store, replace(CONFIG, seed=7, fit=FitSettings(epsilon=2.0)), plan("item", "bias")
+    found, new = store.submit_comparison(
+        replace(CONFIG, seed=7, fit=FitSettings(epsilon=2.0)), plan("item", "bias")
     )
     assert (found.id, new) == (run.id, False)
     counting.fits.clear()
@@ -235,7 +235,7 @@ def test_an_identical_one_is_found_and_others_share_fits(store: Store, counting:
 def test_other_data_protocols_and_seeds_are_others(store: Store) -> None:
     data = describe(prepare(CONFIG))
     runs = {
-        submit_or_find_comparison(store, config, plan(seeds=seeds), data=about)[0].id
+        store.submit_comparison(config, plan(seeds=seeds), data=about)[0].id
         for config, seeds, about in (
             (CONFIG, (0, 1), data),
             (replace(CONFIG, protocol="strong"), (0, 1), data),
@@ -279,7 +279,7 @@ def test_its_command_makes_the_same_one(store: Store) -> None:
     arguments = build_parser().parse_args(words[1:])
     assert (arguments.methods, arguments.seeds, arguments.reference) == (NAMES, (0, 1), "bias")
     config = config_from_arguments(arguments)
-    again, new = submit_or_find_comparison(store, config, plan(), data=run.data)
+    again, new = store.submit_comparison(config, plan(), data=run.data)
     assert (again.id, new) == (run.id, False)
 
 
@@ -291,7 +291,7 @@ def test_its_files_are_found_from_another_folder(
         (tmp_path / name).write_text("1,1,3\n")
     pair = ExperimentConfig(data="", protocol="pair", train_file="a.csv", test_file="b.csv")
     wanted = replace(plan("bias", seeds=(0,)), pythons=("p/python",))
-    run, _ = submit_or_find_comparison(store, pair, wanted)
+    run, _ = store.submit_comparison(pair, wanted)
     command = shlex.split(store.command(run.id))
     for option, name in (("train", "a.csv"), ("test", "b.csv"), ("peer-python", "p/python")):
         assert f"--{option}={tmp_path / name}" in command

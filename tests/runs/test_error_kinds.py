@@ -258,4 +258,4 @@ def test_an_old_database_keeps_its_breakdowns_as_results(tmp_path) -> None:
         "e": (None, None),
     }
     assert [run.id for run in store.runs() if _goes_on(run)] == ["e", "c"]
-    assert all(run.answers for run in store.runs())
+    assert all(run.reusable for run in store.runs())

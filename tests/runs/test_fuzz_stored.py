@@ -17,7 +17,7 @@ from stored_runs import stored, stored_comparison
 
 from gmc_core.base import array_archive
 from gmc_core.base.errors import GmcError, ModelFileError
-from gmc_core.fitting.fit import fit
+from gmc_core.fitting.fit import run_fit
 from gmc_core.gaussian.models import settings_for
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.model.gaussian_model import GaussianModel
@@ -34,7 +34,7 @@ from gmc_dashboard.shared import context
 @pytest.fixture(scope="module")
 def model() -> GaussianModel:
     values, known = random_table(20, 6, 0.5, seed=2)
-    return fit(no_split(ratings_of(values, known)), FitSettings(iterations=2)).model()
+    return run_fit(no_split(ratings_of(values, known)), FitSettings(iterations=2)).model()
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def knowing() -> GaussianModel:
     values, known = random_table(60, 6, 0.5, seed=2)
     info = {"gender": np.array(["F", "M"] * 30, dtype=object), "age": np.repeat([20.0, 30.0], 30)}
     ratings = replace(ratings_of(values, known), user_info=info)
-    model = fit(no_split(ratings), replace(settings_for("ordinal"), iterations=5)).model()
+    model = run_fit(no_split(ratings), replace(settings_for("ordinal"), iterations=5)).model()
     assert model.groups is not None and model.ordinal is not None
     return model
 

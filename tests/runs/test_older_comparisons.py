@@ -21,7 +21,6 @@ from gmc_core.runs.comparisons import (
     all_comparisons,
     comparison_named,
     comparison_of,
-    submit_or_find_comparison,
 )
 from gmc_core.runs.store import Store
 from gmc_core.runs.store.identity import host, process_mark
@@ -100,11 +99,15 @@ def test_a_finished_one_becomes_a_run_and_stays_where_it_is(config: ExperimentCo
     assert run.config.data == config.data and run.config.filter == config.filter
     found = comparison_of(store, run)
     assert found.reference == "item"
+    assert run.version == "before 0.2"
     assert found.rows() == result.against("item").rows()
     assert run.summary["table"] == found.as_dict()
     assert files(path) == before
     assert comparison_named(store, NAME).id == run.id
     assert comparison_named(store, run.id).id == run.id
+    with store.writing() as database:  # as it was stored at first
+        database.execute("UPDATE runs SET version = 'of before'")
+    assert store.run(run.id).version == "before 0.2"
     for _ in range(2):
         assert take_in_older(Store()) == []
     assert len(all_comparisons(store)) == 1
@@ -122,7 +125,7 @@ def test_its_fits_serve_a_new_one(
         Baseline, "predict", lambda m, *a: (fits.append(m.name), original(m, *a))[1]
     )
     plan = ComparisonPlan.of([*METHODS, BASELINES["user"]], (0, 1))
-    run, _ = submit_or_find_comparison(store, config, plan)
+    run, _ = store.submit_comparison(config, plan)
     work(store, idle_seconds=0, polite=False)
     assert store.run(run.id).state == "finished"
     assert fits == ["user", "user"]
@@ -136,7 +139,7 @@ def test_where_the_data_are_known_it_answers_for_a_new_start(config: ExperimentC
     take_in_older(store)
     (taken,) = all_comparisons(store)
     plan = ComparisonPlan.of(METHODS, (0, 1))
-    found, new = submit_or_find_comparison(store, config, plan)
+    found, new = store.submit_comparison(config, plan)
     assert (found.id, new) == (taken.id, False)
 
 

@@ -82,7 +82,7 @@ def test_the_stores_own_run_comes_back_and_answers(
     exported: Path, again: Store, store: Store, run: Run
 ) -> None:
     taken = import_run(again, exported)
-    assert taken.answers
+    assert taken.reusable
     assert taken.key == run.key
     assert figures(again, taken.id) == figures(store, run.id)
     assert answers(again, run.config, run.data)
@@ -94,7 +94,7 @@ def test_the_json_of_the_stores_own_run_answers_without_a_model(
     again: Store, store: Store, run: Run, tmp_path: Path
 ) -> None:
     taken = import_run(again, export(store, run.id, tmp_path / "run.json"))
-    assert taken.answers
+    assert taken.reusable
     assert not taken.keeps_model
 
 
@@ -105,16 +105,16 @@ def test_another_stores_run_is_shown_and_computed_anew(
     taken = import_run(other, exported)
     assert taken.state == "finished"
     assert taken.summary == run.summary
-    assert not taken.answers
+    assert not taken.reusable
     assert not answers(other, run.config, run.data)
     new = other.submit(run.config)
     work(other, idle_seconds=0, polite=False)
     assert "identical" not in other.run(new.id).message
-    assert other.run(new.id).answers
+    assert other.run(new.id).reusable
     assert other.submit(run.config).id == new.id
     # Exported from there and taken in there again, it is still not that store's own.
     export(other, taken.id, tmp_path / "twice.zip")
-    assert not import_run(other, tmp_path / "twice.zip").answers
+    assert not import_run(other, tmp_path / "twice.zip").reusable
 
 
 def change_epsilon(told: dict[str, Any]) -> None:
@@ -156,7 +156,7 @@ def test_an_edited_run_answers_for_nothing(
     exported: Path, again: Store, run: Run, edit: Callable[[dict[str, Any]], None]
 ) -> None:
     taken = import_run(again, edited(exported, edit))
-    assert not taken.answers
+    assert not taken.reusable
     # Its key is that of what it now says, not the one it was handed in with.
     assert taken.key == key_of(taken.config, taken.data)
     assert taken.data_sha256 == taken.data["sha256"]  # type: ignore[index]
@@ -172,7 +172,7 @@ def test_a_key_is_never_copied(exported: Path, again: Store, run: Run) -> None:
 
     taken = import_run(again, edited(exported, edit))
     assert taken.key == run.key
-    assert not taken.answers
+    assert not taken.reusable
 
 
 def test_edited_predictions_and_files_break_the_seal(
@@ -183,7 +183,7 @@ def test_edited_predictions_and_files_break_the_seal(
     np.savez(tmp_path / "x.npz", **{**vars(held_out), "predictions": held_out.actual})
     files = {"held-out-0": (tmp_path / "x.npz").read_bytes()}
     taken = import_run(again, edited(exported, lambda told: None, **files))
-    assert not taken.answers
+    assert not taken.reusable
     assert "Do not rely on these figures" in taken.message
     assert "repetition 1" in taken.message
 
@@ -208,7 +208,7 @@ def test_a_run_of_another_version_of_the_model_does_not_answer(
         export(store, run.id, tmp_path / "run.zip")
     store.delete(run.id)
     taken = import_run(store, tmp_path / "run.zip")
-    assert taken.answers == (version is None)
+    assert taken.reusable == (version is None)
     assert (taken.key == run.key) == (version is None)
     assert answers(store, run.config, run.data) == (version is None)
 
@@ -222,7 +222,7 @@ def test_an_archive_without_a_key_does_not_answer(exported: Path, again: Store) 
     def edit(told: dict[str, Any]) -> None:
         told["run"]["key"] = None
 
-    assert not import_run(again, edited(exported, edit)).answers
+    assert not import_run(again, edited(exported, edit)).reusable
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_an_unfinished_run_of_other_settings_begins_anew(
     assert fresh.id != taken.id
     work(again, idle_seconds=0, polite=False)
     assert figures(again, taken.id) == figures(again, fresh.id)
-    assert not again.run(taken.id).answers
+    assert not again.run(taken.id).reusable
 
 
 def test_a_sweeps_fits_are_judged_one_by_one(again: Store, tmp_path: Path) -> None:
@@ -285,13 +285,13 @@ def test_a_sweeps_fits_are_judged_one_by_one(again: Store, tmp_path: Path) -> No
     export(again, sweep.id, tmp_path / "sweep.zip")
     again.delete(sweep.id)
     taken = import_run(again, tmp_path / "sweep.zip")
-    assert [child.answers for child in again.runs(parent=taken.id)] == [True, True]
+    assert [child.reusable for child in again.runs(parent=taken.id)] == [True, True]
 
     def edit(told: dict[str, Any]) -> None:
         told["children"][0]["summary"]["nmae"] = 0.1
 
     other = import_run(again, edited(tmp_path / "sweep.zip", edit))
-    assert [child.answers for child in again.runs(parent=other.id)] == [False, False]
+    assert [child.reusable for child in again.runs(parent=other.id)] == [False, False]
 
 
 def test_claims_rest_on_no_imported_run(exported: Path, run: Run, tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_a_copied_key_of_an_older_store_answers_no_more(
     old.commit()
     old.close()
     store = Store(tmp_path)
-    found = {run.id: run.answers for run in store.runs()}
+    found = {run.id: run.reusable for run in store.runs()}
     assert found == {"own": True, "edited": False, "old": True, "noisy": True}
     assert store.submit_or_find(small(), data=data)[0].id == "own"
     assert store.submit_or_find(asked, data=data)[1]

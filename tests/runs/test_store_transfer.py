@@ -72,7 +72,7 @@ def test_zip_round_trip(store: Store, run: Run, tmp_path: Path) -> None:
     assert other.pictures(taken.id) == store.pictures(run.id)
     assert np.array_equal(other.model(taken.id).gaussian.mean, store.model(run.id).gaussian.mean)
     # There it is somebody else's, and does not stand for a new start.
-    assert (run.answers, taken.answers) == (True, False)
+    assert (run.reusable, taken.reusable) == (True, False)
 
 
 def test_a_sweep_travels_with_its_children(store: Store, sweep: Run, tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_a_store_that_cannot_be_written_exports_without_a_seal(
         other.rows("PRAGMA query_only = ON")
         export(other, taken.id, path, tell=said.append)
         other.rows("PRAGMA query_only = OFF")
-        assert not import_run(other, path).answers
+        assert not import_run(other, path).reusable
     assert len(said) == 2
     assert all("Exported without a seal" in words for words in said)
     # A secret that is there is only read.

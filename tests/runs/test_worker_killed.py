@@ -12,7 +12,6 @@ import numpy as np
 from store_workers import Nursery, alive, figures, kill, small, states, wait_for
 
 from gmc_core.comparison.plan import ComparisonPlan
-from gmc_core.runs.comparisons import submit_or_find_comparison
 from gmc_core.runs.store import Store, artifacts
 from gmc_core.runs.sweeps import SweepConfig, submit_sweep, sweep_results
 from gmc_core.runs.worker import work
@@ -97,7 +96,7 @@ def test_a_killed_comparison_keeps_its_fits(tmp_path: Path) -> None:
     slow = "paper:epsilon=0.3:iterations=1000"
     plan = ComparisonPlan(("bias", slow), ("Bias", "Slow"), "bias")
     store = Store(tmp_path)
-    run, _ = submit_or_find_comparison(store, replace(small(), weak_users=None), plan)
+    run, _ = store.submit_comparison(replace(small(), weak_users=None), plan)
     with Nursery(store.path, idle_seconds=0, polite=False) as nursery:
         pid = nursery.worker()
         wait_for(lambda: [c.state for c in store.cells(run.id)] == ["done", "running"])

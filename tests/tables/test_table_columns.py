@@ -11,7 +11,7 @@ from making import random_table, ratings_of
 
 from gmc_core import cli
 from gmc_core.base.errors import ConfigError, DataError
-from gmc_core.fitting.fit import fit
+from gmc_core.fitting.fit import run_fit
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.model.completion import complete
 from gmc_core.protocol.splits import no_split
@@ -112,7 +112,7 @@ def test_a_column_that_counts_the_rows_is_pointed_out(tmp_path):
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_what_this_program_wrote_comes_back(tmp_path, ending):
     values, known = random_table(12, 5, 0.6, 3)
-    model = fit(no_split(ratings_of(values, known)), FitSettings(iterations=2)).model()
+    model = run_fit(no_split(ratings_of(values, known)), FitSettings(iterations=2)).model()
     path = complete(model, tmp_path / f"o.{ending}").files[0]
     found = read_table(path)
     assert found.label_names == ("user",) and found.names == tuple("01234")

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from gmc_core.data.hashes import file_sha256
 from gmc_core.fitting.experiment import MODEL_VERSIONS
-from gmc_core.fitting.fit import fit
+from gmc_core.fitting.fit import run_fit
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol.splits import Split
@@ -56,4 +56,4 @@ def fit_and_predict(
     split: Split, settings: FitSettings, team: ThreadPool
 ) -> npt.NDArray[np.float64]:
     """(n_test,) predictions of the last iteration of a fit."""
-    return fit(split, settings, team=team).predictions
+    return run_fit(split, settings, team=team).predictions

@@ -12,7 +12,7 @@ from gmc_core.base.errors import DataError
 from gmc_core.data.readers import doubts
 from gmc_core.data.readers.not_rated import is_code
 from gmc_core.data.readers.numbers import parse_number, possible_forms
-from gmc_core.data.readers.sniff import NAMES, Layout
+from gmc_core.data.readers.sniff import NAMES, TextLayout
 from gmc_core.data.readers.table import Column, Text, line_of_row, read_table
 from gmc_core.data.readers.vocabulary import Encoded, plain_name
 
@@ -21,7 +21,7 @@ _SUMMARIES = frozenset({"total", "totals", "grand total", "sum", "mean", "averag
 
 
 def value_notes(
-    layout: Layout,
+    layout: TextLayout,
     roles: Mapping[str, int],
     users: Encoded,
     items: Encoded,
@@ -68,7 +68,7 @@ def summary_note(label: str, line: int) -> str:
     )
 
 
-def repeated_names(layout: Layout, roles: Mapping[str, int]) -> list[str]:
+def repeated_names(layout: TextLayout, roles: Mapping[str, int]) -> list[str]:
     """A sentence for each role whose column has the name of another one."""
     notes = []
     for role, index in roles.items():
@@ -82,7 +82,7 @@ def repeated_names(layout: Layout, roles: Mapping[str, int]) -> list[str]:
     return notes
 
 
-def left_times(layout: Layout, roles: Mapping[str, int], text: Text) -> list[str]:
+def left_times(layout: TextLayout, roles: Mapping[str, int], text: Text) -> list[str]:
     """A sentence for each column that looks like times, by name or content, and has no role."""
     notes = []
     for index, name in enumerate(layout.names):
@@ -122,7 +122,9 @@ def unmatched_codes(text: Text, rating: int, codes: Sequence[str]) -> list[str]:
     return [f"marked as not rated, but not found: {told}"] if none else []
 
 
-def no_numbers(layout: Layout, rating: int, text: Text, codes: Sequence[str]) -> DataError | None:
+def no_numbers(
+    layout: TextLayout, rating: int, text: Text, codes: Sequence[str]
+) -> DataError | None:
     """The error for a rating column of texts, such as 4/5; None if it holds a number."""
     # The first row may be a header that was not known as one.
     start = 0 if layout.header or len(layout.rows) < 2 else 1

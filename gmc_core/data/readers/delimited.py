@@ -21,7 +21,7 @@ from gmc_core.data.readers.scales import (
     find_step,
     first_off_scale,
 )
-from gmc_core.data.readers.sniff import NAMES, Layout, sniff
+from gmc_core.data.readers.sniff import NAMES, TextLayout, sniff
 from gmc_core.data.readers.source import Member, Source
 from gmc_core.data.readers.table import Column, Kind, Table, Text, line_of_row, read_table
 from gmc_core.data.readers.text import Item, to_utf8, year_of
@@ -71,7 +71,7 @@ class Opened:
     """
 
     text: Text
-    layout: Layout
+    layout: TextLayout
     roles: dict[str, int]
     encoding: str
     codes: tuple[str, ...] = ()

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from gmc_core import former
 from gmc_core.base.errors import DataError
 from gmc_core.data.readers.dialect import Dialect, find_dialect, is_unnamed
 from gmc_core.data.readers.doubts import counts_rows
@@ -40,7 +41,7 @@ _DATE = re.compile(r"\d{4}[-/]\d\d?[-/]\d\d?|\d{1,2}([-/.])\d{1,2}\1\d\d")
 
 
 @dataclass(frozen=True)
-class Layout:
+class TextLayout:
     """How a text is laid out; ``rows`` are the first ones, without the header.
 
     ``decimal_given`` says whether the decimal sign was set by the person.
@@ -165,7 +166,7 @@ def sniff(
     separator: str | None = None,
     header: bool | None = None,
     decimal: str | None = None,
-) -> tuple[Dialect, Layout]:
+) -> tuple[Dialect, TextLayout]:
     """Find what is None of separator, header and decimal sign of a text with ratings.
 
     Raises
@@ -185,7 +186,7 @@ def sniff(
             path=path,
             line=1,
         )
-    layout = Layout(
+    layout = TextLayout(
         text.separator,
         text.header,
         text.decimal,
@@ -194,3 +195,6 @@ def sniff(
         dialect.rows,
     )
     return dialect, layout
+
+
+__getattr__ = former.renamed(__name__, Layout="TextLayout")

@@ -18,7 +18,6 @@ from gmc_core.paper.claims.subject import METHODS, Subject
 from gmc_core.runs.comparisons import (
     all_comparisons,
     comparison_of,
-    submit_or_find_comparison,
 )
 from gmc_core.runs.store import RESUMABLE, Run, Store
 from gmc_core.runs.store.submitting import anywhere, key_of
@@ -75,7 +74,7 @@ def runs_of(store: Store, subject: Subject) -> dict[str, Run]:
     counts = {config.repetitions for config in experiments.values()}
     found: dict[str, Run] = {}
     for run in store.runs():  # newest first
-        if run.kind != "run" or not run.answers:
+        if run.kind != "run" or not run.reusable:
             continue
         same = [run.key, *_with_fewer_repetitions(run, counts, subject)]
         name = next((keys[key] for key in same if key in keys), None)
@@ -182,7 +181,7 @@ def comparison_run(store: Store, subject: Subject) -> Run | None:
     key = key_of(anywhere(subject.base), subject.data, plan)
     found: Run | None = None
     for run in all_comparisons(store):  # newest first
-        if not run.answers or not (run.key == key or _covers(run, plan, subject)):
+        if not run.reusable or not (run.key == key or _covers(run, plan, subject)):
             continue
         if found is None or _WORTH.index(run.state) < _WORTH.index(found.state):
             found = run
@@ -209,9 +208,9 @@ def submit_comparison(store: Store, subject: Subject) -> Run:
     if found is not None and not found.resumable:
         return found
     label = f"Claims: {subject.data['name']}, {subject.data['items']:,} items, weak"
-    return submit_or_find_comparison(
-        store, subject.base, plan_of(subject), label=label, data=subject.data
-    )[0]
+    plan = plan_of(subject)
+    run, _ = store.submit_comparison(subject.base, plan, label=label, data=subject.data)
+    return run
 
 
 def with_rivals(own: Comparison, other: Comparison | None) -> Comparison:
@@ -242,7 +241,7 @@ def look(store: Store, subject: Subject) -> Results:
     )
     if run is not None and comparison is not None and comparison.outcomes:
         for other in all_comparisons(store):
-            if other.answers and other.data_sha256 == run.data_sha256 and other.id != run.id:
+            if other.reusable and other.data_sha256 == run.data_sha256 and other.id != run.id:
                 rival = _compared(_Hashed(store), other.id, other.state, other.iteration)
                 comparison = with_rivals(comparison, rival)
     return Results(

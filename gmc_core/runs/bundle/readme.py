@@ -35,7 +35,7 @@ def readme(
         run.title, "=" * min(len(run.title), WIDTH), "",
         f"Run {run.id}, computed by version {run.version} of Gaussian matrix completion.",
         *_wrapped(state),
-        *([] if run.answers else _wrapped(NOT_OURS)),
+        *([] if run.reusable else _wrapped(NOT_OURS)),
     ]  # fmt: skip
     if figures:
         parts += _heading("Figures: PDF (fonts embedded), SVG (text stays text), PNG (300 dpi)")

@@ -140,7 +140,7 @@ class HeldOut:
 
     @classmethod
     def of(cls, split: Split, predictions: npt.NDArray[np.float64]) -> HeldOut:
-        """The test ratings of ``split`` with their predictions."""
+        """The test ratings of ``split`` with their predictions, (n_test,)."""
 
         def plain(ids: npt.NDArray[Any]) -> npt.NDArray[Any]:
             return ids.astype(str) if ids.dtype == object else ids

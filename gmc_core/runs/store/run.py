@@ -19,6 +19,8 @@ STATES: tuple[State, ...] = (
 )  # fmt: skip
 ENDED: tuple[State, ...] = ("finished", "cancelled", "failed", "interrupted")
 MOST_NMAE = 1e9  # far above any; refuses NaN as well
+# What computed a comparison of a version that kept no version with it.
+OLDER_VERSION = "before 0.2"
 RESUMABLE: tuple[State, ...] = ("interrupted", "cancelled", "failed")
 
 
@@ -48,9 +50,10 @@ class Run:
     error_kind : of a run that failed: the ``kind`` of its error, see :mod:`gmc_core.base.errors`;
         None of other runs, and where a version that kept none computed it.
     error_iteration : the iteration that broke, from 1; None where there is none.
-    answers : whether it stands for a fresh start with the same settings; false of a run that
-        was imported and is not known to be this store's own, see
-        :mod:`gmc_core.runs.store.transfer`.
+    reusable : whether a new start with the same settings finds it instead of computing anew; false
+        of a run that was imported and is not known to be this store's own, see
+        :mod:`gmc_core.runs.store.transfer`. The column of the store and the field of an export are
+        called ``answers``.
     version, machine : what computed it. worker : who has it, while it runs.
     keeps_model : whether model, pictures of every iteration and state are kept.
     cancelling : asked to stop, not yet stopped.
@@ -86,7 +89,7 @@ class Run:
     children: dict[str, int] = field(default_factory=dict)
     error_kind: str | None = None
     error_iteration: int | None = None
-    answers: bool = True
+    reusable: bool = True
     comparison: ComparisonPlan | None = None
 
     @property
@@ -173,6 +176,7 @@ class Run:
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        values["answers"] = values.pop("reusable")
         plan = self.comparison and self.comparison.as_dict()
         config = self.config.as_dict()
         return {**values, "config": config, "seeds": list(self.seeds), "comparison": plan}
@@ -210,7 +214,7 @@ def run_of(row: sqlite3.Row, children: dict[str, int], disk: int) -> Run:
         cost=parsed("cost"),
         summary=parsed("summary"),
         message=row["message"],
-        version=row["version"],
+        version=OLDER_VERSION if row["version"] == "of before" else row["version"],
         machine=parsed("machine"),
         worker=row["worker"],
         keeps_model=bool(row["keep"]),
@@ -219,7 +223,7 @@ def run_of(row: sqlite3.Row, children: dict[str, int], disk: int) -> Run:
         children=children,
         error_kind=row["error_kind"],
         error_iteration=row["error_iteration"],
-        answers=bool(row["answers"]),
+        reusable=bool(row["answers"]),
         comparison=None if plan is None else ComparisonPlan.from_dict(plan),
     )
 

@@ -177,7 +177,22 @@ class Submitting(Reading):
     ) -> tuple[Run, bool]:
         """Queue a comparison, or find the same one; tells whether there is work for it.
 
-        See :func:`gmc_core.runs.comparisons.submit_or_find_comparison`.
+        The same one has the same methods with the same settings, and the same splits of the same
+        data; reference and order do not count. One that was stopped goes on, and so does one of
+        which a fit has failed.
+
+        Parameters
+        ----------
+        config : data, filter and protocol; its seed, repetitions and fit do not count.
+        label : a person's name for it.
+        again : make a new one, and compute every fit of it anew.
+        data : :func:`gmc_core.fitting.experiment.describe` of the data, where they are loaded
+            already.
+
+        Raises
+        ------
+        GmcError
+            If nothing is held out, or the data are known and are not those that ``config`` expects.
         """
         if config.protocol == "none":
             raise ConfigError(

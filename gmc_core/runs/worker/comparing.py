@@ -23,7 +23,7 @@ from gmc_core.comparison.comparison_files import ResultFiles, method_key
 from gmc_core.comparison.plan import ComparisonPlan
 from gmc_core.fitting.experiment import ExperimentConfig, Prepared, describe
 from gmc_core.gaussian.linalg.threads import ThreadPool
-from gmc_core.runs.comparisons import other_folders, submit_or_find_comparison, summary_of
+from gmc_core.runs.comparisons import other_folders, summary_of
 from gmc_core.runs.store import Run, Store, StoreError
 from gmc_core.runs.store.cells import Cell
 from gmc_core.runs.store.folders import remove_parts, write_atomically
@@ -147,7 +147,7 @@ def compute_here(
 
     Parameters
     ----------
-    config, plan, again : of :func:`gmc_core.runs.comparisons.submit_or_find_comparison`.
+    config, plan, again : of :meth:`gmc_core.runs.store.Store.submit_comparison`.
     prepared : the data. threads : default all cores.
     begin : called with the run before the first fit. tell : called after each fit.
 
@@ -160,13 +160,11 @@ def compute_here(
     ConfigError
         If another process is computing it.
     GmcError
-        As :func:`gmc_core.runs.comparisons.submit_or_find_comparison`.
+        As :meth:`gmc_core.runs.store.Store.submit_comparison`.
     """
     worker = f"{os.getpid()}-{secrets.token_hex(4)}"
     with store.writing():  # no worker takes it between the two
-        run, _ = submit_or_find_comparison(
-            store, config, plan, again=again, data=describe(prepared)
-        )
+        run, _ = store.submit_comparison(config, plan, again=again, data=describe(prepared))
         if run.state == "running":
             raise ConfigError(
                 f"This comparison is being computed already, as run {run.id}. Wait for it, or "

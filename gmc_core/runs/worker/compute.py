@@ -9,13 +9,7 @@ from contextlib import suppress
 from gmc_core.base.errors import GmcError
 from gmc_core.fitting.compiling import compile_for
 from gmc_core.fitting.duration import estimate_of_fit
-from gmc_core.fitting.experiment import (
-    Prepared,
-    Repetition,
-    describe,
-    finish,
-    summarise,
-)
+from gmc_core.fitting.experiment import Experiment, Prepared, Repetition, describe, summarise
 from gmc_core.fitting.fit import Fit, IterationRecord, StateError
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.model.model_file import save_model
@@ -56,11 +50,15 @@ class Computation(Attempt):
         super().__init__(claim, heartbeat, cache)
         self.checkpoint_seconds = checkpoint_seconds
         self.key = ""
-        self.fit: Fit | None = None
+        self.experiment: Experiment | None = None
         self.binner: HeatmapBinner | None = None
         self.repetition = 0
-        self.records: list[IterationRecord] = []
-        self.results: list[Repetition] = []
+        self._saved = 0.0  # when the last full state was
+
+    @property
+    def fit(self) -> Fit | None:
+        """The fit of the current repetition; None before the first."""
+        return None if self.experiment is None else self.experiment.fit
 
     def _run(self) -> None:
         prepared = self.cache.data(self.config)
@@ -69,27 +67,34 @@ class Computation(Attempt):
         cached = self.claim.cached_run(self.key)
         if cached is not None and self.claim.take_over(cached):
             return
-        self._collect_finished()
-        for index in range(len(self.results), len(self.config.seeds)):
-            self._one(prepared, index)
+        self.experiment = experiment = Experiment(
+            self.config, prepared=prepared, team=self.team, done=self._collect_finished()
+        )
+        experiment.run(
+            begin=lambda index: self._begin(prepared, index),
+            on_start=self._started,
+            on_record=self._iterated,
+            on_end=self._ended,
+        )
         summary = summarise(
-            self.results,
+            experiment.done,
             prepared.ratings.scale,
-            sum(record.seconds for result in self.results for record in result.records),
+            sum(record.seconds for result in experiment.done for record in result.records),
         )
         self._keep_model()
         with suppress(FileNotFoundError):
             (self.claim.folder / artifacts.STATE).unlink()
         self._with_retries(lambda: self.claim.end("finished", summary=summary))
-        seconds = sum(record.seconds for record in self.records)
+        seconds = sum(record.seconds for record in experiment.records)
         ask_if_cheap(self.claim.store, self.claim.run, seconds)
 
-    def _collect_finished(self) -> None:
-        """Take up the repetitions that an earlier attempt has finished."""
+    def _collect_finished(self) -> list[Repetition]:
+        """The repetitions that an earlier attempt has finished."""
         remove_parts(self.claim.folder)
         if self.claim.run.key not in (None, self.key):
             self.claim.clear_files()  # the data have changed since, or the model's code
-            return
+            return []
+        done: list[Repetition] = []
         by_repetition: dict[int, list[IterationRecord]] = {}
         for index, record in self.claim.store.records(self.claim.run.id):
             by_repetition.setdefault(index, []).append(record)
@@ -97,10 +102,10 @@ class Computation(Attempt):
             held_out = artifacts.load_held_out(self.claim.folder, index)
             records = by_repetition.get(index, [])
             if held_out is None or len(records) != len(result["records"]):
-                return
+                break
             if index == len(self.config.seeds) - 1 and self.claim.run.keeps_model:
-                return  # stopped between its last record and its model
-            self.results.append(
+                break  # stopped between its last record and its model
+            done.append(
                 Repetition(
                     seed=result["seed"],
                     records=tuple(records),
@@ -112,46 +117,50 @@ class Computation(Attempt):
                     baselines=result.get("baselines", {}),
                 )
             )
+        return done
 
-    def _one(self, prepared: Prepared, index: int) -> None:
-        """One repetition, from its last saved state if there is one."""
-        self.fit = None
+    def _begin(self, prepared: Prepared, index: int) -> tuple[Fit, list[IterationRecord]]:
+        """The fit of one repetition, from its last saved state if there is one."""
         split = self.cache.split(self.config, prepared, self.config.seeds[index])
         start = artifacts.load_checkpoint(self.claim.folder, self.key)
         if start is not None and start.repetition != index:
             start = None
         self.repetition = index
-        self.records = []
-        fit: Fit | None = None
         if start is not None:
             try:
                 fit = Fit(split, self.config.fit, team=self.team, start=start.state)
-                self.records = list(start.records)
+                return fit, list(start.records)
             except StateError as error:
                 log.warning("Run %s begins anew: %s", self.claim.run.id, error)
             start = None  # or it would keep the old Σ alive
-        self.fit = fit = fit or Fit(split, self.config.fit, team=self.team)
+        return Fit(split, self.config.fit, team=self.team), []
+
+    def _started(self, index: int, fit: Fit) -> None:
+        assert self.experiment is not None
+        records = self.experiment.records
         cost = cost_with_estimate(fit.cost.as_dict(), estimate_of_fit(fit, len(self.config.seeds)))
-        self._with_retries(lambda: self.claim.start_at(index, self.records, cost))
+        self._with_retries(lambda: self.claim.start_at(index, records, cost))
         if fit.settings.iterations:
             compile_for(fit.settings)  # not inside the first iteration
         # Its own pool: the picture of a finished iteration is not to be cancelled.
         self.binner = HeatmapBinner(picture_orders(fit.model()), team=ThreadPool(self.team.size))
-        saved = time.monotonic()
-        for record in fit.records():
-            self.records.append(record)
-            last = record.iteration == fit.settings.iterations
-            if last or (self.claim.run.keeps_model and worth_a_picture(record.iteration)):
-                self._paint()
-            self._with_retries(lambda record=record: self.claim.add_record(index, record))  # type: ignore[misc]
-            if not last and time.monotonic() - saved >= self.checkpoint_seconds:
-                self._checkpoint()
-                saved = time.monotonic()
-        result = finish(fit, self.records)
-        held_out = artifacts.HeldOut.of(split, result.predictions)
+        self._saved = time.monotonic()
+
+    def _iterated(self, index: int, record: IterationRecord) -> None:
+        assert self.fit is not None
+        last = record.iteration == self.fit.settings.iterations
+        if last or (self.claim.run.keeps_model and worth_a_picture(record.iteration)):
+            self._paint()
+        self._with_retries(lambda: self.claim.add_record(index, record))
+        if not last and time.monotonic() - self._saved >= self.checkpoint_seconds:
+            self._checkpoint()
+            self._saved = time.monotonic()
+
+    def _ended(self, index: int, result: Repetition) -> None:
+        assert self.fit is not None
+        held_out = artifacts.HeldOut.of(self.fit.split, result.predictions)
         self._with_retries(lambda: artifacts.save_held_out(self.claim.folder, index, held_out))
         self._with_retries(lambda: self.claim.add_repetition(index, result.as_dict()))
-        self.results.append(result)
 
     # Files ----------------------------------------------------------------------
 
@@ -168,10 +177,9 @@ class Computation(Attempt):
             log.warning("No picture of iteration %d: %s", iteration, error)
 
     def _checkpoint(self) -> None:
-        assert self.fit is not None
-        checkpoint = artifacts.Checkpoint(
-            self.key, self.repetition, tuple(self.records), self.fit.state
-        )
+        assert self.experiment is not None and self.experiment.fit is not None
+        records, state = tuple(self.experiment.records), self.experiment.fit.state
+        checkpoint = artifacts.Checkpoint(self.key, self.repetition, records, state)
         try:
             artifacts.save_checkpoint(self.claim.folder, checkpoint)
         except StoreError as error:

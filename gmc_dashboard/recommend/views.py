@@ -122,10 +122,12 @@ def _explanation(
         key="contributions_chart",
     )
     known = figures.known_share(model, posterior, item) is not None
+    similar = posterior.of_similar_users(item) is not None
     fact(
         f"The {'prediction' if model.ordinal is None else 'latent response'} is the mean over all "
         "users"
         + (", plus what this user's groups like more or less," if known else "")
+        + (", plus what similar users do," if similar else "")
         + " plus one share for each rated title, exactly. Orange raises it, blue lowers it. A "
         "share depends on all ratings together: two titles that say the same divide it between "
         "them."

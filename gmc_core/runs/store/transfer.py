@@ -132,7 +132,7 @@ def content_of(store: Store, run: Run) -> dict[str, Any]:
     results = store.results(run.id)
     started = len(results)
     return {
-        # What earlier versions can read has their number.
+        # An earlier version reads it if the number is its own.
         "export_version": 1 if run.comparison is None else VERSION,
         "name": run.title,
         "run": run.as_dict(),

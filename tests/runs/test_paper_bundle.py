@@ -19,6 +19,7 @@ from stored_runs import stored, stored_comparison, stored_sweep
 from gmc_core.base.errors import ConfigError, MissingPackageError
 from gmc_core.base.extras import EXTRAS
 from gmc_core.cli import main
+from gmc_core.runs.bundle import figures
 from gmc_core.runs.bundle.archive import drawings_of, export_bundle, tables_of
 from gmc_core.runs.bundle.contents import Correlations, contents_of
 from gmc_core.runs.bundle.figures import correlations_figure, label, rendered, spread
@@ -33,6 +34,14 @@ ODD = ("*batteries not included (1987)", "[REC] 100% & _more_ #1", "$9.99 {a} \\
 def store(tmp_path_factory):
     with Store(tmp_path_factory.mktemp("store")) as opened:
         yield opened
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _few_pixels():
+    """Pictures of a moment; nothing here is about their size."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(figures, "PIXELS", 40)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -62,12 +71,12 @@ def said(contents):
 
 
 def test_a_fit_has_its_figures_tables_and_how_to_repeat_it(files):
-    figures = ("nmae-by-iteration", "correlations")
+    drawn = ("nmae-by-iteration", "correlations")
     tables = ("scores", "iterations", "titles")
     assert set(files) == {
         "README.txt", "command.txt", "settings.json", "tables/records.csv",
         "tables/correlations.csv",
-        *(f"figures/{name}.{ending}" for name in figures for ending in ("pdf", "svg", "png")),
+        *(f"figures/{name}.{ending}" for name in drawn for ending in ("pdf", "svg", "png")),
         *(f"tables/{name}.{ending}" for name in tables for ending in ("csv", "tex")),
     }  # fmt: skip
 

@@ -30,7 +30,6 @@ from gmc_core.lesson import Floats, matrix
 from gmc_dashboard.learn.figures import RANGE
 from gmc_dashboard.shared.link_state import recall
 from gmc_dashboard.shared.presenting import CONTROLS, LEAST, presenting
-from gmc_dashboard.shared.theme import is_dark, palette
 from gmc_dashboard.shared.units import minus
 
 _FILES = Path(__file__).parent / "plane_files"
@@ -150,7 +149,7 @@ def show(plane: Plane, alt: str, *, key: str, on_change: Callable[[Change], None
 
 def data_of(plane: Plane, alt: str, seen: int) -> dict[str, Any]:
     """What the browser gets, in plain numbers and lists."""
-    large, colours = presenting(), palette(is_dark())
+    large = presenting()
     shown: dict[str, Any] = {
         "alt": minus(alt),
         "seen": seen,
@@ -169,16 +168,6 @@ def data_of(plane: Plane, alt: str, seen: int) -> dict[str, Any]:
         "handles": asdict(plane.handles) if plane.handles else None,
         "side": None if large else {"legend": list(plane.legend), "help": list(plane.help)},
         **{name: getattr(plane, name) for name in ("next", "measured", "slopes", "noise")},
-        "colours": {
-            "text": colours.text,
-            "muted": colours.muted,
-            "grid": colours.grid,
-            "back": "var(--st-background-color)",
-            "accent": colours.accent,
-            "contrast": colours.contrast,
-            "first": colours.categorical[2],
-            "second": colours.categorical[3],
-        },
     }
     if plane.truth is not None:
         shown["truth"] = {**(_gaussian(plane.truth) or {}), "radius": plane.truth_radius}

@@ -17,8 +17,9 @@ def plane_of(at: AppTest) -> list[dict[str, Any]]:
 def told(at: AppTest, /, **message: Any) -> AppTest:
     """The page after the browser has told that something was moved."""
     (element,) = at.get("bidi_component")
-    number = plane_of(at)[0]["seen"] + 1
-    payload = [{"event": "moved", "value": {**message, "number": number}}]
+    shown = plane_of(at)[0]
+    value = {"drawn": shown["ellipse"], **message, "number": shown["seen"] + 1}
+    payload = [{"event": "moved", "value": value}]
     states = at._tree.get_widget_states()
     name = f"$$STREAMLIT_INTERNAL_KEY_{element.proto.id}__events"
     states.widgets.append(WidgetState(id=name, json_trigger_value=json.dumps(payload)))

@@ -10,6 +10,9 @@ and in the core, whose numbers the next picture shows. A change is one of
     Change("ellipse", mean=(3, 3), cov=((1, 0.5), (0.5, 1)))
     Change("user", user=12, at=(3.1, 2.0))          # moved, or added
     Change("taken", user=12)
+
+The last two carry the ellipse that the visitor saw: sliders that were set a moment ago may still
+tell their former values.
 """
 
 from __future__ import annotations
@@ -27,13 +30,13 @@ from gmc_core.lesson import Floats, matrix
 from gmc_dashboard.learn.figures import RANGE
 from gmc_dashboard.shared.link_state import recall
 from gmc_dashboard.shared.presenting import CONTROLS, LEAST, presenting
-from gmc_dashboard.shared.theme import is_dark, palette
 from gmc_dashboard.shared.units import minus
 
 _FILES = Path(__file__).parent / "plane_files"
 # One module, in the order in which its parts need each other.
 _SCRIPTS = ("maths.js", "drawing.js", "plane.js")
 SIZE, LARGE, FONT = 440, 480, 13  # px
+FLAT, WIDE = 1e-9, 100.0  # least determinant of an ellipse's covariance, and largest variance
 SEEN = "learn_plane_seen"  # number of the last change that the page has had
 
 
@@ -53,7 +56,10 @@ _COMPONENT = st.components.v2.component(
 
 @dataclass(frozen=True)
 class Change:
-    """What a visitor has moved; ``what`` says which of the fields count."""
+    """What a visitor has moved; ``what`` says which of the fields count.
+
+    mean, cov : of the ellipse as it was moved, or else as it was drawn; NaN if there was none.
+    """
 
     what: str
     rating: float = math.nan
@@ -143,7 +149,7 @@ def show(plane: Plane, alt: str, *, key: str, on_change: Callable[[Change], None
 
 def data_of(plane: Plane, alt: str, seen: int) -> dict[str, Any]:
     """What the browser gets, in plain numbers and lists."""
-    large, colours = presenting(), palette(is_dark())
+    large = presenting()
     shown: dict[str, Any] = {
         "alt": minus(alt),
         "seen": seen,
@@ -162,16 +168,6 @@ def data_of(plane: Plane, alt: str, seen: int) -> dict[str, Any]:
         "handles": asdict(plane.handles) if plane.handles else None,
         "side": None if large else {"legend": list(plane.legend), "help": list(plane.help)},
         **{name: getattr(plane, name) for name in ("next", "measured", "slopes", "noise")},
-        "colours": {
-            "text": colours.text,
-            "muted": colours.muted,
-            "grid": colours.grid,
-            "back": "var(--st-background-color)",
-            "accent": colours.accent,
-            "contrast": colours.contrast,
-            "first": colours.categorical[2],
-            "second": colours.categorical[3],
-        },
     }
     if plane.truth is not None:
         shown["truth"] = {**(_gaussian(plane.truth) or {}), "radius": plane.truth_radius}
@@ -216,15 +212,22 @@ def read(message: Mapping[str, Any]) -> Change | None:
         what = message["what"]
         if what == "rating":
             return Change("rating", rating=inside(message["rating"])[0])
-        if what == "taken":
-            return Change("taken", user=int(message["id"]))
-        if what == "user":
-            x, y = inside(*message["at"])
-            return Change("user", user=int(message["id"]), at=(x, y))
         if what == "ellipse":
-            mean = inside(*message["mean"])
-            (a, c), (_, b) = (inside(*row) for row in message["cov"])
-            return Change("ellipse", mean=(mean[0], mean[1]), cov=((a, c), (c, b)))
+            return Change("ellipse", **_ellipse(message, inside))
+        if what in ("user", "taken"):
+            seen = message.get("drawn")
+            drawn = _ellipse(seen, inside) if seen else {}
+            x, y = inside(*message["at"]) if what == "user" else (math.nan, math.nan)
+            return Change(what, user=int(message["id"]), at=(x, y), **drawn)
     except (KeyError, TypeError, ValueError, OverflowError):
         return None
     return None
+
+
+def _ellipse(given: Mapping[str, Any], inside: Callable[..., tuple[float, ...]]) -> dict[str, Any]:
+    """Mean and covariance of an ellipse, which must have an area."""
+    x, y = inside(*given["mean"])
+    (a, c), (_, b) = ((float(one), float(other)) for one, other in given["cov"])
+    if not (0 < a < WIDE and 0 < b < WIDE and a * b - c * c > FLAT):
+        raise ValueError(given)
+    return {"mean": (x, y), "cov": ((a, c), (c, b))}

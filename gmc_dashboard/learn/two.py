@@ -9,6 +9,7 @@ import numpy as np
 import streamlit as st
 
 from gmc_core import lesson
+from gmc_core.gaussian.covariance import DenseCovariance
 from gmc_core.gaussian.parameters import Gaussian
 from gmc_dashboard.learn import figures as figures
 from gmc_dashboard.learn import plane, users
@@ -217,6 +218,8 @@ def _change_user(change: plane.Change) -> None:
     by is found again after the change.
     """
     drawn, target = as_drawn(), planted_gaussian()
+    if not math.isnan(change.mean[0]):  # what the visitor saw, whatever the sliders tell by now
+        target = Gaussian(np.array(change.mean), DenseCovariance(np.array(change.cov)))
     before = shape_of(users.apply(CLOUD, drawn)[0])
     at = None
     if change.what == "user":

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from browser.steps import button, in_both_themes
+from browser.steps import button
 from gmc_core import lesson
 from gmc_dashboard.learn import plane
 from gmc_dashboard.shared.theme import palette
@@ -83,8 +83,10 @@ def test_two_movies_are_taken_hold_of(app, page):
     fill = page.get_by_test_id("stMetricValue").first
     correlation = page.get_by_role("slider", name="Correlation")
     rating = page.get_by_role("slider", name="and gave it")
-    for theme in in_both_themes(page):
-        assert page.evaluate(COLOUR) == rgb(palette(theme == "dark").contrast)
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme)  # the picture follows without another run
+        colour = rgb(palette(theme == "dark").contrast)
+        page.wait_for_function(f"{COLOUR} === '{colour}'")
         if theme == "light":
             before = value(correlation)
             drag(page, page.locator(".grip.axis0 .hit"), 60, 30)

@@ -177,6 +177,23 @@ def test_the_picture_stands_before_what_moves_it(chapter):
     assert any(column.slider for column in others)
 
 
+def test_chapter_1_a_slider_that_tells_its_former_value_moves_nobody():
+    # A browser that is quick tells the next place of a dot before its sliders have followed.
+    at = opened("learn")
+    first = plane_of(at)[0]
+    user = first["users"][5]["id"]
+    at = told(at, what="user", id=user, at=[1.0, 5.0])
+    drawn = plane_of(at)[0]["ellipse"]
+    before = {one["id"]: one["at"] for one in plane_of(at)[0]["users"]}
+    former = {"mean_a": 3.2, "mean_b": 3.0, "sd_a": 1.0, "sd_b": 1.0, "correlation": 0.8}
+    for name, value in former.items():
+        at.slider(key=f"learn_{name}").set_value(value)
+    at = sound(told(at, what="user", id=user, at=[0.5, 6.0], drawn=drawn))
+    shown = {one["id"]: one["at"] for one in plane_of(at)[0]["users"]}
+    expected = before | {user: [0.5, 6.0]}
+    np.testing.assert_allclose(list(shown.values()), list(expected.values()), atol=0.03)
+
+
 def test_chapter_1_keeps_enough_users_for_an_ellipse():
     at = opened("learn")
     ids = [one["id"] for one in plane_of(at)[0]["users"]]
@@ -222,6 +239,8 @@ def test_a_message_that_makes_no_sense_moves_nothing():
         {"what": "user", "id": 3, "at": [float("nan"), 2]},
         {"what": "user", "id": "x", "at": [1, 2]},
         {"what": "ellipse", "mean": [1], "cov": []},
+        {"what": "ellipse", "mean": [3, 3], "cov": [[1, 1], [1, 1]]},
+        {"what": "taken", "id": 3, "drawn": {"mean": [3, 3], "cov": [[0, 0], [0, 1]]}},
         {"what": "nothing"},
         {},
     ):

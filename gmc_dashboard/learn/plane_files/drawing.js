@@ -85,8 +85,7 @@ class Drawing {
     const shown = this.changes.reduce(applied, this.data)
     this.shown = shown
     this.measure()
-    for (const [name, colour] of Object.entries(shown.colours))
-      this.root.style.setProperty(`--${name}`, colour)
+    this.paint()
     this.root.style.setProperty('--font', `${shown.font}px`)
     set(this.svg, {width: this.size, height: this.size, 'aria-label': shown.alt})
     this.drawGrid(shown)
@@ -95,6 +94,16 @@ class Drawing {
     this.drawUsers(shown)
     this.drawGrips(shown)
     this.drawSide(shown)
+  }
+
+  // The theme's colours for charts come as a list, which style sheets cannot take apart. They are
+  // those of gmc_dashboard/shared/theme.py, and change with the theme at once.
+  paint() {
+    const style = getComputedStyle(this.root)
+    const colours = style.getPropertyValue('--st-chart-categorical-colors').split(',')
+    const places = {accent: 0, contrast: 1, first: 2, second: 3, muted: 6}
+    for (const [name, place] of Object.entries(places))
+      this.root.style.setProperty(`--${name}`, colours[place])
   }
 
   drawGrid({range, ticks, names, font}) {
@@ -294,8 +303,8 @@ class Drawing {
     return element
   }
 
-  drawSide({side, colours}) {
-    const key = JSON.stringify([side, colours])
+  drawSide({side}) {
+    const key = JSON.stringify(side)
     if (this.legend === key) return
     this.legend = key
     this.side.replaceChildren()

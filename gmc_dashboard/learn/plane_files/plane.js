@@ -71,7 +71,7 @@ class Plane extends Drawing {
     if (!waiting) return
     waiting.told = true
     const {told, ...message} = waiting
-    this.send(message)
+    this.send({...message, drawn: this.data.ellipse})  // a user's place is meant beside this one
     this.late = setTimeout(() => this.again(), PATIENCE)
   }
 

@@ -27,7 +27,7 @@ LEAD = (
     "each title says why."
 )
 PURPOSE = "recommendations"
-WHO = ("Yourself", "A user of the data", "Guess first")
+WHO = (recommend_who.YOURSELF, "A user of the data", "Guess first")
 # What each way keeps in the URL beside the widgets that do so themselves.
 OF_YOURSELF = ("rated",)
 OF_USERS = ("user", "edits", "user_ratings", "user_hidden")
@@ -72,6 +72,8 @@ def user_of_data(run: Run, model: GaussianModel) -> None:
         people, user = picked
         known = recommend_who.about_user(model, people, user)
         ratings, changed = recommend_who.edited_ratings(run, model, people, user)
+        if changed:  # what the training found in this user's ratings is no longer so
+            known = model.besides_ratings(known)
         posterior = fold_in(run, model, ratings, known, people.times(user, ratings))
     with right:
         who = str(people.ratings.users.ids[user])

@@ -92,6 +92,10 @@ ALGORITHM = {
         "linalg", "covariance", "covariates", "parameters", "noise", "signals", "estep", "mstep",
         "iterate", "inverses", "ordinal",
     },
+    "lowrank": {"linalg", "signals", "estep"},
+    "two_sided": {
+        "linalg", "noise", "signals", "estep", "exact", "iterate", "lowrank",
+    },
 }  # fmt: skip
 
 

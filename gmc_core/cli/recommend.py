@@ -189,6 +189,8 @@ def _explanation(model: GaussianModel, posterior: Posterior, item: Recommendatio
     lines.append(f"  {mean:+.2f}  mean of all users")
     if before != mean:
         lines.append(f"  {before - mean:+.2f}  what the user's groups like more or less")
+    if shares.similar is not None:
+        lines.append(f"  {shares.similar:+.2f}  what similar users like more or less")
     lines += [
         f"  {share.share:+.2f}  {share.title} rated {share.rating:g}" for share in shares[:SHARES]
     ]
@@ -228,6 +230,7 @@ def _plain(
                 "n_ratings": item.n_ratings,
                 "mean_of_all_users": float(model.gaussian.mean[item.item]),
                 "before_any_rating": float(posterior.prior_mean[item.item]),
+                **_of_similar_users(posterior, item.item),
                 "contributions": [
                     {"id": part.item_id, "title": part.title, "share": part.share}
                     for part in model.explain(posterior, item.item)
@@ -236,3 +239,9 @@ def _plain(
             for item in found
         ],
     }
+
+
+def _of_similar_users(posterior: Posterior, item: int) -> dict[str, float]:
+    """One more part of the sum, where the model is two-sided."""
+    found = posterior.of_similar_users(item)
+    return {} if found is None else {"similar_users": found}

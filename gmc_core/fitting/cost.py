@@ -66,6 +66,7 @@ def estimate(
     components: int = 1,
     ordinal: bool = False,
     covariates: int = 0,
+    users: int = 0,
 ) -> Cost:
     """The cost of a fit to signals of ``sizes`` (the N_i) in ``dimension`` coordinates.
 
@@ -74,6 +75,7 @@ def estimate(
     components : K Gaussians of a mixture; all of it K times, and their common Σ.
     ordinal : of ordered ratings, with old and new latent responses and their bounds.
     covariates : G of each signal, which shift the observations.
+    users : rank of the users' side of a two-sided model, 0 for none.
     """
     if exact:
         form = "congruence"
@@ -111,6 +113,15 @@ def estimate(
             matrices += 4 * components * count * dimension * item
         else:
             matrices += 2 * components * matrix
+    if users:
+        # Covariances of the items' factors before and after, and those of one step's workspaces.
+        matrices += (
+            2 * dimension * users * (users + 1) // 2 * item + threads * largest * users * item
+        )
+        matrices += (count + dimension) * users * (2 * item + 8) + int(ratings) * (6 * 8 + 12)
+        small = users**3 * (count + dimension)
+        e_flops += 2 * ratings * users**2 + small
+        m_flops += 2 * ratings * users**2 + small
     # The weights of two iterations or of one, and the order of the entries by coordinate.
     lets_go = not exact and components == 1 and has_large_weights(int(ratings), dimension)
     signals = int(ratings) * ((1 if lets_go else 2) * item * components + 8)
@@ -148,7 +159,8 @@ def estimate_fit(
         objective=settings.objective,
         exact=settings.is_exact,
         components=settings.components or 1,
-        ordinal=settings.model == "ordinal",
+        ordinal=settings.is_ordered,
+        users=0 if settings.model != "two-sided" else settings.user_rank or 1,
         covariates=groups if settings.uses_attributes else 0,
     )
 

@@ -194,6 +194,8 @@ def estimate_seconds(
             seconds = work.map_em(first=t == 1)
         else:
             seconds = work.exact(t, warm, last=t == settings.iterations)
+            if settings.model == "two-sided" and t > warm:
+                seconds += work.users_step(first=t == warm + 1)
         iterations.append(seconds + evaluating + _ITERATION)
     numbers = float(min(len(sizes), dimension)) * dimension if work.factored else dimension**2.0
     return Estimate(
@@ -287,13 +289,23 @@ class _Work:
         m_step = self.exact_m_step() if t > warm else self.m_step()
         return m_step + (self.e_step() if t < warm or last else self.inverses())
 
+    def users_step(self, *, first: bool) -> float:
+        """The factors of the items and, but for the first time, the loadings of the users."""
+        rank = float(self.settings.user_rank or 1)
+        packed = rank * (rank + 1) / 2
+        e_step = self._at(self.ratings * rank**2 + self.dimension * rank**3, _SOLVE_SHARE)
+        m_step = self.ratings * packed * _IN_ORDER * self.item
+        m_step += self._at(self.count * rank**3, _SOLVE_SHARE)
+        return e_step + (0.0 if first else m_step)
+
     def fold_in(self) -> float:
         """What novel users' ratings say, once an iteration."""
-        return self.inverses() if self.settings.model == "ordinal" else self.e_step()
+        return self.inverses() if self.settings.is_ordered else self.e_step()
 
     def preparing(self, groups: int) -> float:
         """The split, the first state, and the prior of exact EM."""
         seconds = 0.1 + 4e-7 * self.ratings
         if self.settings.is_exact:
-            seconds += 60 * 20 * self.ratings * 2e-9 + self.dimension**2 * 2 * _IN_ORDER
+            directions = 60 + (self.settings.user_rank or 0)
+            seconds += directions * 20 * self.ratings * 2e-9 + self.dimension**2 * 2 * _IN_ORDER
         return seconds + groups * self.ratings * 1e-9

@@ -23,6 +23,7 @@ from gmc_core.data.ratings import RatingScale
 from gmc_core.fitting.cost import Cost, check_memory, estimate_fit, has_large_weights
 from gmc_core.fitting.notebook_view import fit_html
 from gmc_core.fitting.records import IterationRecord as IterationRecord
+from gmc_core.fitting.users_side import UsersSide
 from gmc_core.gaussian.attributes import UserGroups
 from gmc_core.gaussian.covariance import DenseCovariance
 from gmc_core.gaussian.em import MapEm, initial_state
@@ -49,9 +50,12 @@ from gmc_core.gaussian.parameters import Gaussian
 from gmc_core.gaussian.priors import genre_matrix, prior_of
 from gmc_core.gaussian.settings import FitSettings, paper_epsilon
 from gmc_core.gaussian.signals import Layout, Signals
+from gmc_core.gaussian.two_sided import TwoSidedEm
+from gmc_core.gaussian.user_folding import UserFolding
 from gmc_core.model.answers import answers
 from gmc_core.model.gaussian_model import GaussianModel
 from gmc_core.model.mixture_model import MixtureModel
+from gmc_core.model.two_sided_model import TwoSidedModel
 from gmc_core.protocol.metrics import Scores, score
 from gmc_core.protocol.splits import Split
 
@@ -138,8 +142,9 @@ class Fit:
             load_noise(noise, train, layout), layout.dimension, self._session
         )
         self.ordinal: OrdinalScale | None = None
-        if self.settings.model == "ordinal":
+        if self.settings.is_ordered:
             self.ordinal = OrdinalScale.of(train.values)
+        self._users = UsersSide(self.settings, train, self.signals, self._given_noise)
         self.query_signals = self.signals
         if split.query is not None:
             rows = replace(layout, users=split.query.n_users)
@@ -232,6 +237,7 @@ class Fit:
             count = len(state.mixture.components)
             right &= count in (1, self._components) and len(weights) == count
             right &= state.responsibilities.shape == (self.signals.count, count)
+        right &= self._users.fits(state)
         for gaussian in gaussians:
             own = gaussian.covariance
             right &= gaussian.mean.shape == (size,) and own.dimension == size
@@ -339,7 +345,19 @@ class Fit:
             learn_noise=settings.learn_noise,
             covariate_strength=settings.attributes_strength or 1.0,
         )
+        if settings.model == "two-sided":
+            with team.whole():
+                users = self._users.prior
+            return TwoSidedEm(signals, settings.epsilon, self._given_noise, team, options, users)
         return ExactEm(signals, settings.epsilon, self._given_noise, team, options)
+
+    def seen(self) -> tuple[Signals, Gaussian]:
+        """The query set and the Gaussian of ``state``, with all that moves the users' means."""
+        return self._users.seen(self.query_signals, self._state, self.team, self.ordinal)
+
+    def user_folding(self) -> UserFolding | None:
+        """What finds the loadings of new users in ``state``; None without a users' side."""
+        return self._users.folding(self._state, self.team)
 
     def scores(self) -> Scores | None:
         """Scores of the current predictions, None without hold-out."""
@@ -371,6 +389,8 @@ class Fit:
         )
         if isinstance(self._state, MixtureState):
             return MixtureModel(**described, mixture=self._state.mixture)
+        if users := self._users.of_model(self._state, ThreadPool(self.team.size)):
+            return TwoSidedModel(**{**described, **users})
         return GaussianModel(**described)
 
     def _predict(self) -> npt.NDArray[np.float64]:
@@ -378,13 +398,13 @@ class Fit:
         if not self.split.n_test:
             return np.zeros(0)
         state = self._whole_state()
-        weights, gaussian = state.weights, state.gaussian
         if isinstance(state, MixtureState):
             return self._predict_mixture(state)
+        weights, (query, gaussian) = state.weights, self.seen()
         if self.query_signals is not self.signals:
-            weights = fold_in(self.query_signals, gaussian, self.noise, self.team, self.ordinal)
+            weights = fold_in(query, gaussian, self.noise, self.team, self.ordinal)
         latent = predict_pairs(
-            self.query_signals, weights, gaussian, *self.pairs, self.team,
+            query, weights, gaussian, *self.pairs, self.team,
             session=self._session, pair_times=self.pair_times,
         )  # fmt: skip
         return self._in_ratings(latent)

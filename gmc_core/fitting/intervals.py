@@ -43,6 +43,7 @@ from gmc_core.model.calibration import USUAL_LEVEL, Calibration
 from gmc_core.model.gaussian_model import GaussianModel
 from gmc_core.model.mixture_model import MixtureModel
 from gmc_core.model.model_file import load_model, save_model
+from gmc_core.model.two_sided_model import TwoSidedModel
 from gmc_core.protocol.validation import hold_out
 
 Floats = npt.NDArray[np.float64]
@@ -63,14 +64,17 @@ def spread(fit: Fit) -> Spread:
     if isinstance(fit.state, MixtureState):
         found = fit.memberships(fit.state)
         return _spread_of_mixture(signals, pairs, found, fit.state.mixture, fit.noise, fit.team)
-    weights = fit.state.weights
+    weights, (signals, gaussian), folding = fit.state.weights, fit.seen(), fit.user_folding()
     if fit.split.query is not None:
-        weights = fold_in(signals, fit.state.gaussian, fit.noise, fit.team, fit.ordinal)
+        weights = fold_in(signals, gaussian, fit.noise, fit.team, fit.ordinal)
     centre = predict_pairs(
-        signals, weights, fit.state.gaussian, *pairs, fit.team,
+        signals, weights, gaussian, *pairs, fit.team,
         session=fit.noise.session, pair_times=fit.pair_times,
     )  # fmt: skip
-    variance = pair_variances(signals, fit.state.gaussian, fit.noise, *pairs, fit.pair_times)
+    variance = pair_variances(signals, gaussian, fit.noise, *pairs, fit.pair_times)
+    if folding is not None:
+        assert signals.covariates is not None
+        variance += folding.variances(signals.covariates[:, -folding.rank :], *pairs)
     return Spread(centre, np.sqrt(variance))
 
 
@@ -319,6 +323,8 @@ def _spread_of_model(model: GaussianModel, users: Positions, items: Positions) -
     weights = fold_in(own, model.gaussian, model.noise, team, model.ordinal)
     centre = predict_pairs(own, weights, model.gaussian, *pairs, team)
     variance = pair_variances(own, model.gaussian, model.noise, *pairs)
+    if isinstance(model, TwoSidedModel):
+        variance += model.pair_variances(own, *pairs)
     return Spread(np.asarray(centre, dtype=np.float64), np.sqrt(variance))
 
 

@@ -45,6 +45,14 @@ def shifts(
     return result
 
 
+def observed_shifts(signals: Signals, gaussian: Gaussian) -> Floats | None:
+    """(nnz,) B x and the known part of each observation; None where all of them are 0."""
+    moved = shifts(signals, gaussian, signals.owners, signals.indices)
+    if signals.offsets is None:
+        return moved
+    return signals.offsets if moved is None else moved + signals.offsets
+
+
 class Regression:
     """What the M-step needs of the signals' covariates.
 

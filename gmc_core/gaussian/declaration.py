@@ -15,9 +15,11 @@ from gmc_core.base.setting import Setting, setting
 if TYPE_CHECKING:
     from gmc_core.data.ratings import RatingScale
 
-ModelKind = Literal["paper", "exact", "ordinal", "mixture"]
-MODEL_KINDS: tuple[ModelKind, ...] = ("paper", "exact", "ordinal", "mixture")
-EXACT: tuple[ModelKind, ...] = ("exact", "ordinal")
+ModelKind = Literal["paper", "exact", "ordinal", "two-sided", "mixture"]
+MODEL_KINDS: tuple[ModelKind, ...] = ("paper", "exact", "ordinal", "two-sided", "mixture")
+EXACT: tuple[ModelKind, ...] = ("exact", "ordinal", "two-sided")
+# Of these those that know of the items' side alone.
+ONE_SIDED: tuple[ModelKind, ...] = ("exact", "ordinal")
 
 
 def variance_unit(scale: RatingScale) -> float:

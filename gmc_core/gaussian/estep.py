@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from gmc_core.base.errors import NotPositiveDefiniteError
 from gmc_core.gaussian.covariance import DenseCovariance, FactoredCovariance
-from gmc_core.gaussian.covariates import shifts
+from gmc_core.gaussian.covariates import observed_shifts, shifts
 from gmc_core.gaussian.linalg import solve
 from gmc_core.gaussian.linalg.products import (
     TILE_VECTORS,
@@ -161,9 +161,8 @@ def systems_of(
     """All systems K a = values - μ[o] - (B x)[o] as compiled code takes them, with room for
     the a."""
     dtype = gaussian.covariance.dtype
-    if signals.covariates is not None:
-        moved = shifts(signals, gaussian, signals.owners, signals.indices)
-        values = values if moved is None else values - moved
+    moved = observed_shifts(signals, gaussian)
+    values = values if moved is None else values - moved
     times, shared = _NO_TIMES, np.zeros(2)
     if noise.session is not None:
         # Without times every observation's share is its own, as where each is unknown.

@@ -164,7 +164,7 @@ class ExactEm:
         if state.iteration >= options.warm:
             # G is not stored. The responses are, so they are taken as they are.
             found, self._sums = exact_e_step(
-                self.signals, state.gaussian, self._noise(state), self.team,
+                self.observed(state), state.gaussian, self._noise(state), self.team,
                 latent, state.values, rounds=0,
             )  # fmt: skip
             state = replace(state, weights=found.weights)
@@ -191,7 +191,7 @@ class ExactEm:
 
     def e_step(self, state: EmState, last: bool) -> tuple[EmState, Estimates]:
         """The estimates, the latent responses of ordered ratings, and G for an M-step to come."""
-        signals, gaussian, values = self.signals, state.gaussian, state.values
+        signals, gaussian, values = self.observed(state), state.gaussian, state.values
         latent, warming = self.options.latent, state.iteration < self.options.warm
         if warming and (latent is None or not last):
             # MAP-EM in the warm-up knows of no noise, and takes the first responses as data.
@@ -216,6 +216,10 @@ class ExactEm:
     def figures(self, state: EmState, expected: Estimates) -> Figures:
         """The log-likelihood."""
         return Figures(expected.log_likelihood)
+
+    def observed(self, state: EmState) -> Signals:
+        """The signals as the E-step of ``state`` takes them."""
+        return self.signals
 
     def _noise(self, state: EmState) -> Noise:
         """As given, or as learned so far."""

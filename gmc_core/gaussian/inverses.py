@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gmc_core.gaussian.covariance import DenseCovariance
-from gmc_core.gaussian.covariates import shifts
+from gmc_core.gaussian.covariates import observed_shifts
 from gmc_core.gaussian.estep import (
     Estimates,
     check_solved,
@@ -161,7 +161,7 @@ def _settling(
     rounds: int,
 ) -> Callable[[Positions, Positions], None]:
     """A function that finds the latent responses of signals once their inverses are computed."""
-    shift = shifts(signals, gaussian, signals.owners, signals.indices)
+    shift = observed_shifts(signals, gaussian)
     if shift is None:
         shift = np.zeros(len(values))
     variance = float(noise.array[0, 0])

@@ -38,6 +38,12 @@ MODELS: dict[str, NamedModel] = {
         "its median.",
         _defaults("ordinal", EXACT_ITERATIONS),
     ),
+    "two-sided": NamedModel(
+        "Two-sided: items and users",
+        "As ordinal; besides the covariance of the items, one of the users: people who rated the "
+        "same resemble each other.",
+        _defaults("two-sided", EXACT_ITERATIONS),
+    ),
     "mixture": NamedModel(
         "Mixture of Gaussians",
         "MAP-EM with a Gaussian for each of several groups of users.",

@@ -27,6 +27,7 @@ from gmc_core.gaussian.linalg.solve import Systems
 Floats = npt.NDArray[np.float64]
 
 MAX_VALUES = 50
+
 # Half of the distance between neighbouring values, less a rounding error: inside it a
 # number is projected to the value it is near.
 _NEAR = 0.499

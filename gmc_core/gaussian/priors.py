@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
@@ -11,7 +13,7 @@ from gmc_core.data.ratings import Ratings
 from gmc_core.gaussian.exact import Prior
 from gmc_core.gaussian.noise import Noise
 from gmc_core.gaussian.settings import FitSettings
-from gmc_core.gaussian.signals import Layout
+from gmc_core.gaussian.signals import Layout, Signals
 
 # Directions of who rated what. On MovieLens 1M 150 do no better.
 IMPLICIT_DIRECTIONS = 60
@@ -72,41 +74,111 @@ def implicit_directions(ratings: Ratings) -> npt.NDArray[np.float64]:
     singular vectors of what is left, each times its singular value. An item that no
     direction knows has a row of zeros.
     """
-    users, items = ratings.n_users, ratings.n_items
     if not len(ratings):
-        return np.zeros((items, 0))
+        return np.zeros((ratings.n_items, 0))
+    return _of_length_1(_directions(*_who_rated_what(ratings)))
+
+
+@dataclass(frozen=True, eq=False)
+class UserTarget:
+    """What the users' covariance T is shrunk to: variance · Q Qᵀ.
+
+    Q are the :func:`implicit_directions` of the transposed table: users are near to each other
+    who rated the same items. Kept by the items, so that somebody who was not there has a row too.
+
+    variance : of each user. ratings : how many the directions were made of.
+    items : (N, R) their singular vectors over the items, by falling singular value.
+    counts : (N,) float64, ratings of each item.
+    """
+
+    variance: float
+    ratings: int
+    items: npt.NDArray[np.float64]
+    counts: npt.NDArray[np.float64]
+
+    @classmethod
+    def of(cls, settings: FitSettings, ratings: Ratings) -> UserTarget:
+        """As the settings say; of fewer directions where the ratings have not so many."""
+        assert settings.user_rank is not None and settings.user_variance is not None
+        items = np.zeros((ratings.n_items, 0))
+        if len(ratings):
+            rated, by_user, by_item = _who_rated_what(ratings)
+            scores = _directions(rated.T.tocsr(), by_item, by_user, settings.user_rank)
+            scores = scores[:, np.argsort(-np.linalg.norm(scores, axis=0), kind="stable")]
+            left = rated.T @ scores - np.outer(by_item, by_user @ scores)
+            items = left / np.maximum(np.linalg.norm(left, axis=0), _NOTHING)
+        counts = ratings.item_counts.astype(np.float64)
+        return cls(settings.user_variance, len(ratings), items, counts)
+
+    def loadings(self, signals: Signals) -> npt.NDArray[np.float64]:
+        """(M, R) V of the users that are the signals: T = V Vᵀ between any of them.
+
+        A user without ratings, or whom no direction knows, has a row of zeros.
+        """
+        total = max(self.ratings, 1)
+        roots = np.sqrt(np.maximum(self.counts, 1))
+        sizes = np.sqrt(np.maximum(signals.sizes, 1))
+        entries = 1 / (sizes[signals.owners] * roots[signals.indices])
+        known = np.sqrt(self.counts / total) @ self.items
+        found = signals.matrix(entries) @ self.items
+        found -= np.outer(np.sqrt(signals.sizes / total), known)
+        return np.sqrt(self.variance) * _of_length_1(found)
+
+
+def _who_rated_what(
+    ratings: Ratings,
+) -> tuple[sparse.csr_matrix, npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """B (M × N) of :func:`implicit_directions`, and its leading singular vectors."""
+    users, items = ratings.n_users, ratings.n_items
     per_user, per_item = np.maximum(ratings.user_counts, 1), np.maximum(ratings.item_counts, 1)
     entries = 1 / np.sqrt(per_user[ratings.rows] * per_item[ratings.indices])
     rated = sparse.csr_matrix((entries, ratings.indices, ratings.indptr), shape=(users, items))
     by_user, by_item = (
         np.sqrt(counts / len(ratings)) for counts in (ratings.user_counts, ratings.item_counts)
     )
-    if min(users, items) <= max(_SMALL, IMPLICIT_DIRECTIONS):
-        found = _all_directions(rated, by_user, by_item)
-    else:
-        left = LinearOperator(
-            rated.shape,
-            matvec=lambda x: rated @ x.ravel() - by_user * (by_item @ x.ravel()),
-            rmatvec=lambda x: rated.T @ x.ravel() - by_item * (by_user @ x.ravel()),
-            dtype=np.float64,
-        )
-        # A start of its own, or the result would depend on what was drawn before.
-        start = np.random.Generator(np.random.PCG64(0)).normal(size=min(users, items))
-        _, sizes, vectors = svds(left, k=IMPLICIT_DIRECTIONS, v0=start)
-        found = (vectors * sizes[:, None]).T[:, sizes > _NOTHING]
-    lengths = np.linalg.norm(found, axis=1, keepdims=True)
-    return np.divide(found, lengths, out=np.zeros_like(found), where=lengths > _NOTHING)
+    return rated, by_user, by_item
+
+
+def _directions(
+    rated: sparse.csr_matrix,
+    by_user: npt.NDArray[np.float64],
+    by_item: npt.NDArray[np.float64],
+    count: int = IMPLICIT_DIRECTIONS,
+) -> npt.NDArray[np.float64]:
+    """(N, R) leading right singular vectors of what is left, times their singular values."""
+    users, items = rated.shape
+    if min(users, items) <= max(_SMALL, count):
+        return _all_directions(rated, by_user, by_item, count)
+    left = LinearOperator(
+        rated.shape,
+        matvec=lambda x: rated @ x.ravel() - by_user * (by_item @ x.ravel()),
+        rmatvec=lambda x: rated.T @ x.ravel() - by_item * (by_user @ x.ravel()),
+        dtype=np.float64,
+    )
+    # A start of its own, or the result would depend on what was drawn before.
+    start = np.random.Generator(np.random.PCG64(0)).normal(size=min(users, items))
+    _, sizes, vectors = svds(left, k=count, v0=start)
+    return np.asarray((vectors * sizes[:, None]).T[:, sizes > _NOTHING])
+
+
+def _of_length_1(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Each row divided by its length; one of nearly nothing becomes zeros."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > _NOTHING)
 
 
 def _all_directions(
-    rated: sparse.csr_matrix, by_user: npt.NDArray[np.float64], by_item: npt.NDArray[np.float64]
+    rated: sparse.csr_matrix,
+    by_user: npt.NDArray[np.float64],
+    by_item: npt.NDArray[np.float64],
+    count: int,
 ) -> npt.NDArray[np.float64]:
     """The leading directions times their singular values, from the smaller Gram matrix."""
     few_items = rated.shape[1] <= rated.shape[0]
     gram = (rated.T @ rated if few_items else rated @ rated.T).toarray()
     known = by_item if few_items else by_user
     squares, vectors = np.linalg.eigh(gram - np.outer(known, known))
-    kept = np.flatnonzero(squares > _NOTHING**2)[-IMPLICIT_DIRECTIONS:]
+    kept = np.flatnonzero(squares > _NOTHING**2)[-count:]
     if few_items:
         return np.asarray(vectors[:, kept] * np.sqrt(squares[kept]))
     return np.asarray(rated.T @ vectors[:, kept])

@@ -13,16 +13,14 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from gmc_core.base.errors import ConfigError
 from gmc_core.base.kinds import Number, NumberOrFile, Numbers, OneOf, Size, Whole, YesNo, listed
 from gmc_core.base.setting import Control, check, declared
-from gmc_core.gaussian import session_settings
-from gmc_core.gaussian.declaration import (
-    EXACT,
-    FitSetting,
-    fit_setting,
-)
+from gmc_core.gaussian.declaration import EXACT, ONE_SIDED, FitSetting, fit_setting
 from gmc_core.gaussian.declaration import MODEL_KINDS as MODEL_KINDS
 from gmc_core.gaussian.declaration import ModelKind as ModelKind
 from gmc_core.gaussian.declaration import variance_unit as variance_unit
+from gmc_core.gaussian.session_settings import NOISE as SESSION_NOISE
 from gmc_core.gaussian.session_settings import USUAL_SESSION_NOISE as USUAL_SESSION_NOISE
+from gmc_core.gaussian.session_settings import WINDOW as SESSION_WINDOW
+from gmc_core.gaussian.two_sided_settings import ORDERED, RANK, STRENGTH, VARIANCE
 
 if TYPE_CHECKING:
     from gmc_core.data.ratings import RatingScale
@@ -90,7 +88,7 @@ class FitSettings:
         noun="ε",
         flag="--epsilon",
         about="added to the covariance's diagonal, equation (7)",
-        usual={"paper": PAPER_EPSILON, "mixture": PAPER_EPSILON, "exact": 0.0, "ordinal": 0.0},
+        usual={"paper": PAPER_EPSILON, "mixture": PAPER_EPSILON, **dict.fromkeys(EXACT, 0.0)},
         scaled=True,
         control=Control(
             card="m_step",
@@ -122,7 +120,7 @@ class FitSettings:
         noun="The noise variance",
         flag="--noise",
         about="noise Σ_w of a rating: a variance, a .csv of item,variance lines, or an .npy matrix",
-        usual={"paper": 0.0, "mixture": 0.0, "exact": 0.5, "ordinal": 0.5},
+        usual={"paper": 0.0, "mixture": 0.0, **dict.fromkeys(EXACT, 0.5)},
         scaled=True,
         control=Control(
             card="e_step",
@@ -215,7 +213,8 @@ class FitSettings:
         noun="The model",
         flag="--model",
         about="paper: MAP-EM; exact: exact EM with a prior; ordinal: the same on ordered ratings; "
-        "mixture: several Gaussians. Sets the defaults of the others",
+        "two-sided: users resemble each other too; mixture: several Gaussians. Sets the defaults "
+        "of the others",
     )
     prior_strength: float | None = fit_setting(
         None,
@@ -297,7 +296,7 @@ class FitSettings:
         kind=YesNo(),
         noun="Learning the noise",
         flag="--learn-noise",
-        models=EXACT,
+        models=ONE_SIDED,
         about="the noise variance is only where it begins: every M-step takes a new one",
         control=Control(
             card="model",
@@ -343,8 +342,12 @@ class FitSettings:
         ),
     )
 
-    session_noise: float = session_settings.NOISE
-    session_window: float = session_settings.WINDOW
+    session_noise: float = SESSION_NOISE
+    session_window: float = SESSION_WINDOW
+    ordered: bool | None = ORDERED
+    user_rank: int | None = RANK
+    user_strength: float | None = STRENGTH
+    user_variance: float | None = VARIANCE
 
     def __post_init__(self) -> None:
         check(self)
@@ -354,6 +357,11 @@ class FitSettings:
     def is_exact(self) -> bool:
         """Whether the M-step keeps the posterior covariance."""
         return self.model in EXACT
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether a rating is the interval that a latent response falls into."""
+        return self.model == "ordinal" or (self.model == "two-sided" and self.ordered is not False)
 
     @property
     def uses_attributes(self) -> bool:
@@ -386,10 +394,13 @@ class FitSettings:
                 "The MAP objective is computed for noise that ratings do not share; leave it out, "
                 "or the session noise."
             )
-        if self.model == "ordinal" and not one_variance:
+        if (self.is_ordered or self.model == "two-sided") and not one_variance:
             raise ConfigError(
-                "Ordered ratings need one noise variance above 0, the spread of a latent value."
+                "Ordered ratings and two-sided models need one noise variance above 0, the spread "
+                "of a latent value."
             )
+        if self.model == "two-sided" and self.signals != "rows":
+            raise ConfigError("A two-sided model has both sides already; take rows as signals.")
 
     def resolved(self, scale: RatingScale, items: int | None = None) -> FitSettings:
         """The same with the defaults filled in that depend on model and data.

@@ -97,6 +97,8 @@ class Signals:
     times : (nnz,) float64 when each observation was made, in seconds, NaN where that is not
         known; None where it has no meaning. Read by noise that observations share, see
         :class:`gmc_core.gaussian.noise.SessionNoise`.
+    offsets : (nnz,) float64, a known part of each observation that the Gaussian does not
+        describe: y - offset is drawn from it; None for none.
     """
 
     layout: Layout
@@ -105,6 +107,7 @@ class Signals:
     values: npt.NDArray[np.float64]
     covariates: npt.NDArray[np.float64] | None = None
     times: npt.NDArray[np.float64] | None = None
+    offsets: npt.NDArray[np.float64] | None = None
 
     @classmethod
     def of(cls, ratings: Ratings, layout: Layout) -> Signals:
@@ -210,4 +213,7 @@ class Signals:
         where = self.entries(signals)
         own = None if self.covariates is None else self.covariates[signals]
         times = None if self.times is None else self.times[where]
-        return Signals(self.layout, indptr, self.indices[where], self.values[where], own, times)
+        known = None if self.offsets is None else self.offsets[where]
+        return Signals(
+            self.layout, indptr, self.indices[where], self.values[where], own, times, known
+        )

@@ -31,6 +31,7 @@ from gmc_core.gaussian.parameters import Gaussian
 from gmc_core.gaussian.signals import Signals
 from gmc_core.model.gaussian_model import GaussianModel
 from gmc_core.model.mixture_model import MixtureModel
+from gmc_core.model.two_sided_model import TwoSidedModel
 
 Floats = npt.NDArray[np.float64]
 TableLayout = Literal["wide", "long"]
@@ -218,9 +219,12 @@ def _estimates(
     """As :func:`estimates`, of one Gaussian or of several."""
     noise = model.noise
     if not isinstance(model, MixtureModel):
-        return estimates(
+        values, variances = estimates(
             signals, model.gaussian, noise, sd=sd, team=team, only=only, ordinal=model.ordinal
         )
+        if variances is not None and isinstance(model, TwoSidedModel):
+            variances += model.variances(signals)
+        return values, variances
     found = mixture_e_step(signals, model.mixture, noise, team)
     shares = found.responsibilities.T[:, :, None]
     mean: Floats = np.zeros(())

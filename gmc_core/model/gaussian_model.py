@@ -325,6 +325,10 @@ class GaussianModel:
             return None
         return self.groups.covariates(row_of(ratings.user_info, user), 1)[0]
 
+    def besides_ratings(self, covariates: Floats | None) -> Floats | None:
+        """Of what :meth:`covariates_of` says that which does not rest on the user's ratings."""
+        return covariates
+
     def times_of(self, ratings: Ratings, user: int) -> Floats | None:
         """(n,) when that user's ratings were given, in seconds, NaN where unknown; None where no
         time is known or the model does not read them."""
@@ -406,7 +410,8 @@ class GaussianModel:
             )
             for k in order
         ]
-        return Explanation(parts, float(posterior.prior_mean[item]), self.title(item))
+        start, similar = float(posterior.prior_mean[item]), posterior.of_similar_users(item)
+        return Explanation(parts, start, self.title(item), similar)
 
     def most_informative(
         self, posterior: Posterior, candidates: Positions, top: int = 5

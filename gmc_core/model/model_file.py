@@ -24,14 +24,19 @@ from gmc_core.gaussian.mixture import Mixture
 from gmc_core.gaussian.noise import FULL, NONE, PER_COORDINATE, SCALAR, Noise, SessionNoise
 from gmc_core.gaussian.ordinal import OrdinalScale
 from gmc_core.gaussian.parameters import Gaussian
+from gmc_core.gaussian.priors import UserTarget
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.gaussian.signals import Layout
+from gmc_core.gaussian.user_folding import UserFolding
 from gmc_core.model.calibration import Calibration
 from gmc_core.model.gaussian_model import GaussianModel
 from gmc_core.model.mixture_model import MixtureModel
+from gmc_core.model.two_sided_model import TwoSidedModel
 
 FORMAT = "gaussian matrix completion model"
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
+# Of a model without a users' side, which programs from before these can read as well.
+_ONE_SIDED_VERSION = 3
 PATHLIKE = str | os.PathLike[str]
 
 
@@ -58,7 +63,8 @@ def save_model(model: GaussianModel, path: PATHLIKE, *, with_ratings: bool = Tru
         )
     header, arrays = _describe(model, model.ratings if with_ratings else None)
     path = Path(path)
-    array_archive.write(path, FORMAT, FORMAT_VERSION, header, arrays)
+    version = FORMAT_VERSION if "users" in header else _ONE_SIDED_VERSION
+    array_archive.write(path, FORMAT, version, header, arrays)
     return path
 
 
@@ -122,6 +128,8 @@ def _describe(model: GaussianModel, ratings: Ratings | None) -> tuple[dict[str, 
         ]
     else:
         header["covariance"] = _describe_gaussian(model.gaussian, "", arrays)
+    if isinstance(model, TwoSidedModel):
+        header["users"] = _describe_users(model, arrays, ratings is not None)
     if model.ordinal is not None:
         arrays |= {"scale_values": model.ordinal.values, "cuts": model.ordinal.cuts}
     if model.groups is not None:
@@ -136,6 +144,21 @@ def _describe(model: GaussianModel, ratings: Ratings | None) -> tuple[dict[str, 
             "user_info": _columns(ratings, arrays),
         }
     return header, arrays
+
+
+def _describe_users(model: TwoSidedModel, arrays: Arrays, with_loadings: bool) -> dict[str, Any]:
+    """Adds the arrays of the users' side; returns what the header says of it."""
+    folding, target = model.folding, model.folding.target
+    arrays |= {
+        "user_penalty": folding.penalty,
+        "user_pulls": folding.pulls,
+        "user_spreads": folding.spreads,
+        "user_items": target.items,
+        "user_counts": target.counts,
+    }
+    if with_loadings and model.loadings is not None:
+        arrays["user_loadings"] = model.loadings
+    return {"rank": folding.rank, "variance": target.variance, "ratings": target.ratings}
 
 
 def _describe_gaussian(gaussian: Gaussian, suffix: str, arrays: Arrays) -> dict[str, Any]:
@@ -217,9 +240,11 @@ def _rebuild(header: dict[str, Any], arrays: Arrays) -> GaussianModel:
     )
     if "components" not in header:
         gaussian = _gaussian(header["covariance"], "", arrays, size)
-        return GaussianModel(
-            gaussian=gaussian, groups=_groups(header, arrays, gaussian), **described
-        )
+        users = _users(header.get("users"), arrays, gaussian, described["ratings"])
+        described["groups"] = _groups(header, arrays, gaussian)
+        if users is None:
+            return GaussianModel(gaussian=gaussian, **described)
+        return TwoSidedModel(gaussian=gaussian, **described, **users)
     mixture = _mixture(header["components"], arrays, size)
     return MixtureModel(gaussian=mixture.pooled(ThreadPool()), mixture=mixture, **described)
 
@@ -250,14 +275,51 @@ def _gaussian(about: dict[str, Any], suffix: str, arrays: Arrays, size: int) -> 
 
 def _groups(header: dict[str, Any], arrays: Arrays, gaussian: Gaussian) -> UserGroups | None:
     described = header.get("groups")
-    _require((described is None) == (gaussian.coefficients is None), "the groups of users")
-    if described is None or gaussian.coefficients is None:
+    rank = header["users"]["rank"] if "users" in header else 0
+    columns = 0 if gaussian.coefficients is None else gaussian.coefficients.shape[1] - rank
+    _require((described is None) == (columns == 0), "the groups of users")
+    if described is None:
         return None
     shares = arrays["group_shares"]
     _require(shares.dtype == np.float64, "the type of the groups' shares")
     groups = UserGroups.from_description(described, shares)
-    _require(gaussian.coefficients.shape[1] == len(groups), "the number of groups")
+    _require(columns == len(groups), "the number of groups")
     return groups
+
+
+def _users(
+    about: dict[str, Any] | None,
+    arrays: Arrays,
+    gaussian: Gaussian,
+    ratings: Ratings | None,
+) -> dict[str, Any] | None:
+    """The users' side as fields of a :class:`TwoSidedModel`; None where there is none."""
+    if about is None:
+        return None
+    rank, size = int(about["rank"]), gaussian.dimension
+    shapes = {
+        "user_penalty": (rank, rank),
+        "user_pulls": (arrays["user_items"].shape[-1], rank),
+        "user_spreads": (size, rank * (rank + 1) // 2),
+        "user_items": (size, arrays["user_items"].shape[-1]),
+        "user_counts": (size,),
+    }
+    if ratings is not None:
+        shapes["user_loadings"] = (ratings.n_users, rank)
+    columns = 0 if gaussian.coefficients is None else gaussian.coefficients.shape[1]
+    _require(1 <= rank <= columns, "the rank of the users' side")
+    for name, shape in shapes.items():
+        own = arrays[name]
+        dtype = gaussian.covariance.dtype if name == "user_spreads" else np.float64
+        _require(own.shape == shape and own.dtype == dtype, f"the part {name!r}")
+        _require(bool(np.isfinite(own).all()), f"the part {name!r} (not finite)")
+    target = UserTarget(
+        float(about["variance"]), int(about["ratings"]), arrays["user_items"], arrays["user_counts"]
+    )
+    _require(target.variance > 0 and target.ratings >= 0, "the target of the users' side")
+    names = ("user_penalty", "user_pulls", "user_spreads")
+    folding = UserFolding(target, *(arrays[name] for name in names))
+    return {"folding": folding, "loadings": arrays.get("user_loadings")}
 
 
 def _mixture(about: list[dict[str, Any]], arrays: Arrays, size: int) -> Mixture:
@@ -275,7 +337,7 @@ def _mixture(about: list[dict[str, Any]], arrays: Arrays, size: int) -> Mixture:
 
 
 def _ordinal(settings: FitSettings, arrays: Arrays) -> OrdinalScale | None:
-    _require((settings.model == "ordinal") == ("cuts" in arrays), "the kind of ratings")
+    _require(settings.is_ordered == ("cuts" in arrays), "the kind of ratings")
     if "cuts" not in arrays:
         return None
     values, cuts = arrays["scale_values"], arrays["cuts"]

@@ -50,9 +50,14 @@ class Posterior:
         return np.sqrt(self.variance + self.noise_variance)
 
     def contributions(self, item: int) -> Floats:
-        """(n,) share of each rated item in ``mean``; they sum to mean - prior mean."""
+        """(n,) share of each rated item in ``mean``; they sum to mean - prior mean, less what
+        :meth:`of_similar_users` says."""
         row = self._gaussian.covariance.submatrix(np.array([item]), self.observed)[0]
         return row * self.weights
+
+    def of_similar_users(self, item: int) -> float | None:
+        """What users who resemble this one add to ``mean``; None where the model knows of none."""
+        return None
 
     def session_shares(self, moment: float | None) -> Floats:
         """(n,) what each rating says of the error of one given at ``moment``, in seconds: what

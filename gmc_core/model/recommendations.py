@@ -73,19 +73,24 @@ class Explanation(list[Contribution]):
     """A list of contributions that a notebook shows as a sum.
 
     start : the belief about the item before any rating. title : of the item.
+    similar : what users who resemble this one add; None where the model knows of none.
     """
 
-    def __init__(self, parts: list[Contribution], start: float, title: str) -> None:
+    def __init__(
+        self, parts: list[Contribution], start: float, title: str, similar: float | None = None
+    ) -> None:
         super().__init__(parts)
-        self.start, self.title = start, title
+        self.start, self.title, self.similar = start, title, similar
 
     @property
     def total(self) -> float:
-        """The centre of the belief: the start and all shares."""
-        return self.start + sum(part.share for part in self)
+        """The centre of the belief: the start, what similar users add, and all shares."""
+        return self.start + (self.similar or 0.0) + sum(part.share for part in self)
 
     def _repr_html_(self) -> str:
         rows = [("before any rating", "", f"{self.start:+.3f}")]
+        if self.similar is not None:
+            rows.append(("similar users", "", f"{self.similar:+.3f}"))
         rows += [(part.title, f"{part.rating:g}", f"{part.share:+.3f}") for part in self]
         rows.append((f"together: {self.title}", "", f"{self.total:.3f}"))
         return html.table(("because of", "rated", "share"), rows)

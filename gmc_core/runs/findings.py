@@ -258,7 +258,7 @@ def next_steps(seen: Evidence) -> tuple[NextStep, ...]:
 def _ordered_ratings(seen: Evidence) -> NextStep | None:
     """Where ratings are few grades and the model takes them for numbers."""
     grades = seen.scale.levels
-    if seen.fit.model == "ordinal" or grades is None or not 2 <= len(grades) <= MOST_GRADES:
+    if seen.fit.is_ordered or grades is None or not 2 <= len(grades) <= MOST_GRADES:
         return None
     named = settings_for("ordinal")
     fit = replace(named, signals=seen.fit.signals, block=seen.fit.block, dtype="float32")

@@ -22,6 +22,7 @@ from gmc_dashboard.shared.units import minus, signed
 
 _LETTERS, _ROW = 24, 34  # of a line of the waterfall's labels, and pixels for two lines
 KNOWN = "what else is known of the user"
+SIMILAR = "what similar users like more or less"
 LATENT = "latent response"
 FROM_LATENT = "what the cuts make of it"
 
@@ -105,12 +106,14 @@ def recommendations_json(
                 "training_ratings": r.n_ratings,
                 "mean_of_all_users": float(model.gaussian.mean[r.item]),
                 "before_any_rating": float(posterior.prior_mean[r.item]),
+                **({} if similar is None else {"similar_users": similar}),
                 "shares": [
                     {"id": ids[c.item], "title": c.title, "rating": c.rating, "share": c.share}
                     for c in model.explain(posterior, r.item)
                 ],
             }
             for (rank, row), r in zip(table.iterrows(), found, strict=True)
+            for similar in [posterior.of_similar_users(r.item)]
         ],
     }
     return json.dumps(without_nan(content), indent=2, ensure_ascii=False)
@@ -191,7 +194,8 @@ def split_contributions(
     Returns
     -------
     (title, rating, share) of the largest; how many others there are; their sum.
-    μ + :func:`known_share` + all shares = prediction, or for ordered ratings the latent response.
+    μ + :func:`known_share` + what similar users add + all shares = prediction, or for
+    ordered ratings the latent response.
     """
     everything = model.explain(posterior, item)
     shown = everything if len(everything) <= top + 1 else everything[:top]
@@ -210,6 +214,15 @@ def known_share(model: GaussianModel, posterior: Posterior, item: int) -> float 
     return float(posterior.prior_mean[item] - model.gaussian.mean[item])
 
 
+def _besides(model: GaussianModel, posterior: Posterior, item: int) -> list[tuple[str, float]]:
+    """What comes to the mean of all users besides the shares of rated titles."""
+    parts = {
+        KNOWN: known_share(model, posterior, item),
+        SIMILAR: posterior.of_similar_users(item),
+    }
+    return [(name, value) for name, value in parts.items() if value is not None]
+
+
 def _two_lines(label: str) -> str:
     """A label in lines that leave room for the bars on a telephone, escaped for plotly."""
     return "<br>".join(html.escape(line, quote=False) for line in textwrap.wrap(label, _LETTERS))
@@ -226,9 +239,7 @@ def _path(
     """
     shares, count, rest = split_contributions(model, posterior, item, top)
     path = [("absolute", "mean of all users, μ", float(model.gaussian.mean[item]))]
-    known = known_share(model, posterior, item)
-    if known is not None:
-        path.append(("relative", KNOWN, known))
+    path += [("relative", *part) for part in _besides(model, posterior, item)]
     path += [
         ("relative", f"{short(title, 36)}: rated {rating:g}", share)
         for title, rating, share in shares
@@ -287,8 +298,7 @@ def describe_contributions(
     """Text alternative of :func:`contributions_figure`."""
     shares, count, rest = split_contributions(model, posterior, item, top)
     mean, centre = float(model.gaussian.mean[item]), float(posterior.mean[item])
-    known = known_share(model, posterior, item)
-    parts = [] if known is None else [f"{KNOWN} {signed(known, 3)}"]
+    parts = [f"{name} {signed(v, 3)}" for name, v in _besides(model, posterior, item)]
     parts += [f"{title} (rated {rating:g}) {signed(share, 3)}" for title, rating, share in shares]
     if count:
         parts.append(f"{count:,} other rated titles {signed(rest, 3)}")

@@ -18,6 +18,7 @@ from gmc_dashboard.recommend.data import completed_table
 from gmc_dashboard.recommend.one_user import People
 from gmc_dashboard.shared import link_state
 from gmc_dashboard.shared.components import chart, download, escape, fact
+from gmc_dashboard.shared.frames import frame, rows_of
 from gmc_dashboard.shared.tables import to_csv
 from gmc_dashboard.shared.theme import is_dark
 from gmc_dashboard.shared.units import minus
@@ -58,8 +59,9 @@ def recommendations(
     table["Interval"] = figures.interval_texts(table)
     scale = model.scale
     number = st.column_config.NumberColumn
-    event = st.dataframe(
+    event = frame(
         table,
+        projected=["Title", "Rating", "Interval"],
         height="content" if len(table) <= 12 else 460,
         hide_index=True,
         column_order=["Title", "Rating", "Prediction", "Interval", "Genres", "Ratings"],
@@ -86,7 +88,7 @@ def recommendations(
     if words := beyond_scale(table["Prediction"], scale):
         fact(words)
     interval_note.draw(run, model)
-    _explanation(model, posterior, found, event.selection.rows)
+    _explanation(model, posterior, found, rows_of(event))
 
 
 def _explanation(
@@ -120,10 +122,12 @@ def _explanation(
         key="contributions_chart",
     )
     known = figures.known_share(model, posterior, item) is not None
+    similar = posterior.of_similar_users(item) is not None
     fact(
         f"The {'prediction' if model.ordinal is None else 'latent response'} is the mean over all "
         "users"
         + (", plus what this user's groups like more or less," if known else "")
+        + (", plus what similar users do," if similar else "")
         + " plus one share for each rated title, exactly. Orange raises it, blue lowers it. A "
         "share depends on all ratings together: two titles that say the same divide it between "
         "them."
@@ -179,7 +183,7 @@ def hidden_ratings(
     if not len(table):
         return
     chart(figures.held_out_figure(model, table, dark=is_dark()), words, key="hidden_chart")
-    st.dataframe(
+    frame(
         table,
         hide_index=True,
         column_config={

@@ -25,16 +25,23 @@ from gmc_dashboard.shared import history, link_state
 from gmc_dashboard.shared.components import escape, fact
 from gmc_dashboard.shared.linked_choice import linked_choice
 
+YOURSELF = "Yourself"  # the way that the visitor's own ratings belong to
 NOT_GIVEN = "(not given)"
 ROWS = 5  # of the visitor's own ratings at once
 MAX_PICKED = 5_000  # users in the box; the filter narrows down to any
 
 
+def own_name(run: Run, model: GaussianModel) -> str:
+    """The name under which the visitor's own ratings are kept.
+
+    A run that goes on, and another run on the same items, have the same ratings.
+    """
+    return f"mine_{covariance_data.vocabulary(covariance_data.key_of(run.id), model)}"
+
+
 def own_ratings(run: Run, model: GaussianModel) -> str:
     """Search and rate titles; returns the name under which the ratings are kept."""
-    key = covariance_data.key_of(run.id)
-    # A run that goes on, and another run on the same items, have the same ratings.
-    name = f"mine_{covariance_data.vocabulary(key, model)}"
+    key, name = covariance_data.key_of(run.id), own_name(run, model)
     linked = st.query_params.get("rated", "")
     # Back to where nothing was rated yet does not throw away what was rated since.
     back = history.returned() and linked not in ("", to_text(model, rated(name)))
@@ -121,13 +128,14 @@ def _group_box(attribute: str, labels: list[str]) -> str:
 def about_user(model: GaussianModel, people: People, user: int) -> Floats | None:
     """What is known of a user of the data besides ratings, shown and as covariates; None
     where that is nothing."""
-    if model.groups is None:
-        return None
     known = model.covariates_of(people.ratings, user)
+    if model.groups is None:
+        return known
+    besides = model.besides_ratings(known)
     labels = model.groups.of_user(people.ratings.user_info, user)
     if labels:
         fact(f"Also known: {escape(', '.join(labels))}.")
-    elif known is not None and known.any():
+    elif besides is not None and besides.any():
         fact("What else is known puts this user into none of the groups that the model knows.")
     return known if known is not None and known.any() else None
 

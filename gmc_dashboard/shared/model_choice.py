@@ -18,10 +18,12 @@ SHORT: dict[str, str] = {
     "paper": "Paper",
     "exact": "Exact EM",
     "ordinal": "Ordered ratings",
+    "two-sided": "Two-sided",
     "mixture": "Mixture",
 }
 FORMULA: dict[str, str] = {
     "ordinal": r"y=v\iff c_{v-1}<f+e\le c_v,\qquad \hat y=\text{median}",
+    "two-sided": r"z_{ui}=\mu_i+g_u[i]+h_i[u]+e,\quad g_u\sim N(0,\Sigma),\ h_i\sim N(0,WW^{\top})",
     "mixture": r"\tilde f_i=\sum_k r_{ik}\,\tilde f_i^{(k)}",
 }
 # The M-step and what it does; in two lines where one would be wider than half a small screen.
@@ -42,6 +44,7 @@ M_STEPS: dict[str, tuple[str, str]] = {
     ),
     "exact": _EXACT,
     "ordinal": _EXACT,
+    "two-sided": _EXACT,
     "mixture": (
         r"\begin{gathered}\mu_k=\frac{\sum_ir_{ik}\tilde f_i^{(k)}}{\sum_ir_{ik}}\\"
         r"\Sigma_k=\frac{\sum_ir_{ik}(\tilde f_i^{(k)}-\mu_k)(\tilde f_i^{(k)}-\mu_k)^{\top}}"

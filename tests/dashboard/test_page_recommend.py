@@ -17,6 +17,7 @@ from gmc_core.runs.store import Store
 from gmc_dashboard.recommend import one_user, ratings_file
 from gmc_dashboard.recommend.figures import (
     KNOWN,
+    SIMILAR,
     contributions_figure,
     describe_contributions,
     recommendations_json,
@@ -478,3 +479,28 @@ def test_the_explanation_adds_up_with_what_else_is_known(known):
     steps = figure.data[0].x
     assert sum(steps[:-1]) == pytest.approx(steps[-1]) == pytest.approx(posterior.mean[item])
     assert KNOWN in describe_contributions(model, posterior, item)
+
+
+# Two sides -----------------------------------------------------------------------------
+
+
+def test_similar_users_are_one_part_of_the_explanation(tmp_path, monkeypatch):
+    monkeypatch.setenv("GMC_HOME", str(tmp_path))
+    config = small(model="two-sided", noise=0.5, iterations=4, user_rank=3)
+    with Store(tmp_path) as store:
+        run = computed(store, config).id
+        model = store.model(run)
+    at = opened(PAGE, run=run, who=USER)
+    assert not at.exception
+    assert "plus what similar users do" in texts(at)
+    user = int(np.flatnonzero(model.ratings.user_counts > 2)[0])
+    items, values = model.ratings.of_user(user)
+    posterior = model.posterior(items, values, model.covariates_of(model.ratings, user))
+    item = model.recommend(posterior, 1)[0].item
+    figure = contributions_figure(model, posterior, item).data[0]
+    steps = [x for x, kind in zip(figure.x, figure.measure, strict=True) if kind != "total"]
+    assert sum(steps) == pytest.approx(figure.x[-1])
+    assert any(SIMILAR.split()[1] in label for label in figure.customdata)
+    assert SIMILAR in describe_contributions(model, posterior, item)
+    for view in ("Titles", "Taste axes"):
+        assert not opened("pages/covariance.py", run=run, view=view).exception

@@ -266,7 +266,9 @@ def test_only_exact_em_with_users_as_signals_knows_of_attributes():
     assert columns.state.gaussian.coefficients is None
     paper = run_fit(weak_split(RATINGS, 0), FitSettings(iterations=3))
     assert paper.state.gaussian.coefficients is None
-    with pytest.raises(ConfigError, match="attributes belongs to the models exact and ordinal"):
+    with pytest.raises(
+        ConfigError, match="attributes belongs to the models exact, ordinal and two-sided"
+    ):
         FitSettings(attributes=False)
     with pytest.raises(ConfigError, match="true or false"):
         replace(EXACT, attributes="no")

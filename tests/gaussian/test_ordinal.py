@@ -246,8 +246,11 @@ def test_every_named_model_fits_other_scales(name):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model": "other"}, "The model must be paper, exact, ordinal or mixture, not 'other'"),
-        ({"prior_strength": 3.0}, "prior belongs to the models exact and ordinal"),
+        (
+            {"model": "other"},
+            "The model must be paper, exact, ordinal, 'two-sided' or mixture, not 'other'",
+        ),
+        ({"prior_strength": 3.0}, "prior belongs to the models exact, ordinal and two-sided"),
         ({"model": "exact", "relaxation": 9.0}, "a number from 1 to 8, not 9"),
         (
             {"model": "exact", "prior_target": (0.1, -1.0, 0.0, 0.0)},

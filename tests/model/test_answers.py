@@ -69,7 +69,7 @@ def cases():
     for name in MODELS:
         for protocol in ("weak", "strong"):
             yield pytest.param((name, protocol, False), id=f"{name}-{protocol}")
-            if name in ("exact", "ordinal"):
+            if name in ("exact", "ordinal", "two-sided"):
                 yield pytest.param((name, protocol, True), id=f"{name}-{protocol}-attributes")
 
 
@@ -134,6 +134,7 @@ def test_all_who_know_a_user_by_their_ratings_agree_with_the_fit(fitted):
         for entry, value in zip(content["recommendations"], expected, strict=True):
             assert entry["prediction"] == pytest.approx(value, abs=1e-6)
             total = entry["before_any_rating"] + sum(s["share"] for s in entry["shares"])
+            total += entry.get("similar_users", 0.0)
             assert total == pytest.approx(entry["latent"])
         path = figures.contributions_figure(model, posterior, int(items[0])).data[0]
         assert path.x[-1] == pytest.approx(expected[0], abs=1e-6)

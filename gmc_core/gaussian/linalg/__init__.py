@@ -8,6 +8,7 @@
 ``sweep``      inverse of one system by the sweep operator, for exact EM
 ``posterior``  inverses of the signals' systems, and their sum
 ``latent``     latent responses behind ordered ratings
+``lowrank``    posteriors and loadings under W Wᵀ + D
 ``products``   sparse products of the M-step and dense helpers
 
 Nothing here knows of users and items: rows are signals, columns are coordinates.

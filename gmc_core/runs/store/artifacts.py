@@ -21,6 +21,7 @@ from gmc_core.gaussian.em import EmState
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.mixture import Mixture, MixtureState
 from gmc_core.gaussian.parameters import Gaussian
+from gmc_core.gaussian.two_sided import TwoSidedState, UserSide
 from gmc_core.protocol.splits import Split
 from gmc_core.runs.store.folders import write_atomically
 
@@ -61,6 +62,9 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
         gaussians = state.mixture.components
         arrays["proportions"] = state.mixture.proportions
         arrays["responsibilities"] = state.responsibilities
+    if isinstance(state, TwoSidedState) and state.users is not None:
+        arrays["user_loadings"] = state.users.loadings
+        arrays["user_factors"] = state.users.factors
     about["gaussians"] = [_keep(own, str(k), arrays) for k, own in enumerate(gaussians)]
     arrays["about"] = np.array(json.dumps(about))
     write_atomically(folder / STATE, lambda file: np.savez(file, **arrays))
@@ -109,6 +113,9 @@ def load_checkpoint(folder: Path, key: str) -> Checkpoint | None:
                     mixture=mixture,
                     responsibilities=file["responsibilities"],
                 )
+            elif "user_loadings" in file:
+                users = UserSide(file["user_loadings"], file["user_factors"])
+                state = TwoSidedState(iteration, gaussians[0], weights, values, noise, users=users)
             records = tuple(IterationRecord.from_dict(values) for values in about["records"])
             return Checkpoint(key, about["repetition"], records, state)
     except FileNotFoundError:

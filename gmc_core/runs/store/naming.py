@@ -96,6 +96,7 @@ def model_words(fit: FitSettings) -> str:
         return f"mixture of {fit.components or settings_for('mixture').components or 2}"
     return {
         "paper": "the paper’s MAP-EM", "exact": "exact EM", "ordinal": "ordered ratings",
+        "two-sided": "two-sided",
     }[fit.model]  # fmt: skip
 
 
@@ -150,6 +151,8 @@ def setting_words(
         words.append(f"target {'/'.join(f'{part:.3g}' for part in fit.prior_target)}")
     if fit.is_exact and not fit.attributes:
         words.append("without attributes")
+    if fit.ordered is False and usual.ordered is not False:
+        words.append("ratings as numbers")
     if fit.signals != "rows":
         block = f" of {fit.block[0]} × {fit.block[1]}" if fit.signals == "blocks" else ""
         words.append(f"{fit.signals} as signals{block}")

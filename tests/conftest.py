@@ -6,7 +6,10 @@ There are more processes than cores, since one that drives a browser mostly wait
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
 from typing import Any
 
 import pytest
@@ -26,6 +29,18 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     config.option.loadscopereorder = False
     return Files(config, log)
+
+
+def pytest_collection_finish() -> None:
+    """Look for Streamlit's components once in this process, and not for every page of a test.
+
+    The look reads what is known of every installed package, which takes as long as a small page.
+    """
+    if "streamlit.testing.v1" in sys.modules:
+        with suppress(ImportError, AttributeError):  # of another version of Streamlit
+            from streamlit.components.v2 import manifest_scanner as scanner
+
+            scanner.scan_component_manifests = cache(scanner.scan_component_manifests)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -162,7 +162,6 @@ def style(
     """
     colors = palette(dark)
     fig.update_layout(
-        template="plotly_dark" if dark else "plotly_white",
         colorway=list(colors.categorical),
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
@@ -218,4 +217,6 @@ def style(
         fig.update_xaxes(type="log", dtick=1, exponentformat="none")
     if log_y:
         fig.update_yaxes(type="log", dtick=1, exponentformat="none")
+    # Last: every update of a figure copies its layout, and a template is the largest part of that.
+    fig.layout.template = "plotly_dark" if dark else "plotly_white"
     return fig

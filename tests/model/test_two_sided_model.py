@@ -11,7 +11,7 @@ from making import ratings_of
 
 from gmc_core.base import array_archive
 from gmc_core.base.errors import ConfigError, ModelFileError
-from gmc_core.fitting.fit import Fit, StateError, fit
+from gmc_core.fitting.fit import Fit, StateError, run_fit
 from gmc_core.fitting.intervals import pair_intervals, spread
 from gmc_core.gaussian.iterate import EmState
 from gmc_core.gaussian.linalg.threads import Cancelled, ThreadPool
@@ -30,7 +30,7 @@ TRAIN = SPLIT.train
 
 @pytest.fixture(scope="module")
 def done() -> Fit:
-    return fit(SPLIT, SETTINGS)
+    return run_fit(SPLIT, SETTINGS)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_the_file_holds_all_of_it(model, done, tmp_path):
     np.testing.assert_allclose(again.predict(*pairs).values, done.predictions, atol=1e-6)
     with pytest.raises(ModelFileError, match="newer version"):
         array_archive.read(path, FORMAT, FORMAT_VERSION - 1)
-    one_sided = fit(SPLIT, replace(settings_for("ordinal"), iterations=2)).model()
+    one_sided = run_fit(SPLIT, replace(settings_for("ordinal"), iterations=2)).model()
     older = save_model(one_sided, tmp_path / "one.npz")
     assert array_archive.read(older, FORMAT, FORMAT_VERSION - 1)  # as before there were two sides
 
@@ -152,7 +152,7 @@ def test_stopped_in_the_middle_it_keeps_the_last_iteration():
 
 
 def test_numbers_instead_of_ordered_values():
-    found = fit(SPLIT, replace(SETTINGS, ordered=False))
+    found = run_fit(SPLIT, replace(SETTINGS, ordered=False))
     assert found.ordinal is None
     assert found.model().ordinal is None
     assert replace(SETTINGS, ordered=True).is_ordered
@@ -173,7 +173,7 @@ def test_where_all_rated_all_there_is_no_users_side():
     """Nothing is said by who rated what, and the model is that of ordered ratings."""
     values = np.random.default_rng(0).integers(1, 6, (30, 6)).astype(float)
     ratings = ratings_of(values, np.ones(values.shape, bool))
-    two = fit(no_split(ratings), replace(SETTINGS, iterations=5))
-    one = fit(no_split(ratings), replace(settings_for("ordinal"), iterations=5))
+    two = run_fit(no_split(ratings), replace(SETTINGS, iterations=5))
+    one = run_fit(no_split(ratings), replace(settings_for("ordinal"), iterations=5))
     assert not isinstance(two.model(), TwoSidedModel)
     np.testing.assert_array_equal(two.state.gaussian.mean, one.state.gaussian.mean)

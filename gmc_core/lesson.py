@@ -9,13 +9,14 @@ cuts iterations in two so that one can step through them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import solve_triangular
 
 from gmc_core.base.errors import ConfigError, NumericalError
 from gmc_core.data.ratings import ItemInfo, RatingScale, Vocabulary, frozen
@@ -149,20 +150,24 @@ def eigenvalues(gaussian: Gaussian) -> Floats:
     return values
 
 
-def pair_gaussian(correlation: float, deviation: float = 1.0) -> Gaussian:
-    """The planted Gaussian of two movies: equal standard deviations, one correlation.
+def pair_gaussian(
+    correlation: float,
+    deviations: tuple[float, float] = (1.0, 1.0),
+    mean: tuple[float, float] = PAIR_MEAN,
+) -> Gaussian:
+    """The Gaussian of two movies.
 
     Raises
     ------
     ConfigError
-        If the correlation is not inside -1..1, or the deviation not positive.
+        If the correlation is not inside -1..1, or a standard deviation not positive.
     """
     if not -1 < correlation < 1:
         raise ConfigError(f"A correlation lies between -1 and 1, not at {correlation}.")
-    if not deviation > 0:
-        raise ConfigError(f"A standard deviation must be positive, not {deviation}.")
-    covariance = deviation**2 * np.array([[1.0, correlation], [correlation, 1.0]])
-    return Gaussian(frozen(np.array(PAIR_MEAN)), DenseCovariance(frozen(covariance)))
+    if not min(deviations) > 0:
+        raise ConfigError(f"A standard deviation must be positive, not {min(deviations)}.")
+    covariance = np.outer(deviations, deviations) * [[1.0, correlation], [correlation, 1.0]]
+    return Gaussian(frozen(np.array(mean)), DenseCovariance(frozen(covariance)))
 
 
 def two_movies(
@@ -179,6 +184,73 @@ def two_movies(
     single = np.arange(round(both * users), users)
     known[single, (single - len(known)) % 2] = False
     return _draw(PAIR, truth, known, noise, seed)
+
+
+def changed(
+    planted: Planted, changes: Mapping[int, Sequence[float] | None]
+) -> tuple[Planted, tuple[int, ...]]:
+    """The same table with users put elsewhere, taken away or added.
+
+    changes : user to the ratings (N,) that they give now, NaN where these stay as they are, or
+        None for a user who is taken away. Users from M on are added, with every entry known.
+
+    Returns
+    -------
+    planted : with the changes; signals change with the ratings where an entry is known, and
+        stay hidden, as they were, where it is not.
+    users : (M',) the number that each row of it had, or has been given.
+
+    Raises
+    ------
+    ConfigError
+        If a user is named who is not there, an added one has an unknown rating, or nobody is left.
+    """
+    complete, ratings = planted.complete.copy(), planted.ratings.copy()
+    known, users = planted.known.copy(), list(range(len(ratings)))
+    for user, given in sorted(changes.items()):
+        if user < 0 or (given is None and user >= len(planted.ratings)):
+            raise ConfigError(f"There is no user {user}; they count from 0 to {len(ratings) - 1}.")
+        if given is None:
+            continue
+        row = np.asarray(given, np.float64)
+        if user >= len(planted.ratings):
+            if not np.isfinite(row).all():
+                raise ConfigError(f"The added user {user} needs a rating of every movie.")
+            complete, ratings = np.vstack([complete, row]), np.vstack([ratings, row])
+            known = np.vstack([known, np.ones(len(row), bool)])
+            users.append(user)
+        else:
+            new = np.isfinite(row) & known[user]
+            complete[user, new] = ratings[user, new] = row[new]
+    kept = np.array([changes.get(user, ()) is not None for user in users])
+    if not kept.any():
+        raise ConfigError("All users are taken away: at least one has to stay.")
+    return (
+        Planted(
+            planted.names, planted.truth, frozen(complete[kept]), frozen(ratings[kept]),
+            frozen(known[kept]), planted.noise,
+        ),
+        tuple(user for user, stays in zip(users, kept, strict=True) if stays),
+    )  # fmt: skip
+
+
+def gaussian_of(points: Floats) -> Gaussian:
+    """The mean of points (M, N) and their covariance, 1/M Σ (f − μ)(f − μ)ᵀ."""
+    mean = points.mean(axis=0)
+    off = points - mean
+    return Gaussian(frozen(mean), DenseCovariance(frozen(off.T @ off / len(points))))
+
+
+def carried(points: Floats, source: Gaussian, target: Gaussian) -> Floats:
+    """Points (M, N) moved as one Gaussian turns into another: f ↦ μ' + L' L⁻¹ (f − μ).
+
+    L Lᵀ = Σ, L' L'ᵀ = Σ'. Points with mean and covariance of ``source`` then have those of
+    ``target``; and back again they are where they were.
+    """
+    before, after = (np.linalg.cholesky(matrix(one)) for one in (source, target))
+    standard = solve_triangular(before, (points - source.mean).T, lower=True)
+    moved: Floats = target.mean + (after @ standard).T
+    return moved
 
 
 def taste_names() -> tuple[str, ...]:

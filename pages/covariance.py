@@ -9,6 +9,7 @@ import streamlit as st
 
 from gmc_core.runs.store import Run
 from gmc_dashboard.covariance.overview import overview
+from gmc_dashboard.covariance.title_map import title_map
 from gmc_dashboard.covariance.titles import chosen_titles
 from gmc_dashboard.covariance.views import nearest, taste_axes, variances
 from gmc_dashboard.shared import context, link_state
@@ -27,9 +28,14 @@ LEAD = (
     "is made from."
 )
 PURPOSE = "which titles go together"
-VIEWS = ("Titles", "Overview", "Neighbours", "Taste axes", "Variances")
+VIEWS = ("Titles", "Map", "Overview", "Neighbours", "Taste axes", "Variances")
 # What a view keeps in the URL beside the widgets that do so themselves.
-LINKED = {"Overview": ("iteration",), "Titles": ("n", "titles", "pair"), "Neighbours": ("title",)}
+LINKED = {
+    "Overview": ("iteration",),
+    "Titles": ("n", "titles", "pair"),
+    "Neighbours": ("title",),
+    "Map": ("map", "map_n"),
+}
 
 
 # These in an address without a view are of the overview, with which the page once began.
@@ -64,6 +70,8 @@ def draw(run: Run, view: str) -> None:
         overview(run)
     elif view == "Titles":
         chosen_titles(run, model)
+    elif view == "Map":
+        title_map(run, model)
     elif view == "Neighbours":
         nearest(run, model)
     elif view == "Taste axes":

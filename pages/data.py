@@ -28,6 +28,7 @@ from gmc_dashboard.shared.components import (
     number_row,
     page_header,
 )
+from gmc_dashboard.shared.frames import frame
 from gmc_dashboard.shared.tables import to_csv
 from gmc_dashboard.shared.theme import is_dark
 from gmc_dashboard.shared.units import PROTOCOLS, bytes_text, duration, flops_text
@@ -151,7 +152,7 @@ def titles_card(ratings: Ratings) -> None:
     if found.empty:
         st.info(f"No title holds “{escape(wanted)}”. Try fewer or shorter words.")
         return
-    st.dataframe(
+    frame(
         found.head(TITLES_SHOWN),
         height=300,
         column_config={
@@ -182,7 +183,7 @@ def reading_card(loaded: Loaded) -> None:
         f"**Format** {report.format}, encoding {report.encoding}  \n"
         f"**Scale** {report.scale} ({escape(report.scale_found)})"
     )
-    st.dataframe(
+    frame(
         overview.reading_table(report),
         hide_index=True,
         column_config={"Count": st.column_config.NumberColumn(format="localized")},
@@ -239,7 +240,7 @@ def filter_card(loaded: Loaded) -> None:
 
 def filter_effect(report: FilterReport, before: Ratings) -> None:
     """Before and after, and the steps between."""
-    st.dataframe(
+    frame(
         overview.filter_table(report),
         hide_index=True,
         column_config={

@@ -27,7 +27,7 @@ LEAD = (
     "each title says why."
 )
 PURPOSE = "recommendations"
-WHO = ("Yourself", "A user of the data", "Guess first")
+WHO = (recommend_who.YOURSELF, "A user of the data", "Guess first")
 # What each way keeps in the URL beside the widgets that do so themselves.
 OF_YOURSELF = ("rated",)
 OF_USERS = ("user", "edits", "user_ratings", "user_hidden")

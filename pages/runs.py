@@ -33,6 +33,7 @@ from gmc_dashboard.shared.components import (
     number_row,
     page_header,
 )
+from gmc_dashboard.shared.linked_choice import linked_choice, linked_choices
 from gmc_dashboard.shared.run_actions import cancel, exports, resume
 from gmc_dashboard.shared.run_pages import place_of
 from gmc_dashboard.shared.tables import to_csv
@@ -59,14 +60,9 @@ def filters() -> list[Run]:
         placeholder="name, note, data, setting",
         icon=":material/search:",
     )
-    chosen = states.multiselect(
-        "State",
-        list(STATES),
-        key="states",
-        bind="query-params",
-        format_func=lambda state: STATES[state][0],
-        placeholder="all",
-    )
+    with states:
+        words = {state: shown[0] for state, shown in STATES.items()}
+        chosen = linked_choices("State", words, (), key="states", placeholder="all")
     runs = context.store().runs(text=wanted or "")
     names = sorted({data_name(run) for run in runs})
     only = data.multiselect("Data", names, key="data_names", bind="query-params", placeholder="all")
@@ -219,13 +215,8 @@ def several(runs: Sequence[Run]) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         quantity = "nmae"
         if fits:  # a sweep or a comparison has no curve
-            quantity = st.selectbox(
-                "Compare",
-                list(QUANTITIES),
-                key="quantity",
-                bind="query-params",
-                format_func=QUANTITIES.get,
-                width=260,
+            quantity = linked_choice(
+                "Compare", QUANTITIES, "nmae", key="quantity", box=True, width=260
             )
         beside_each_other(runs)
         delete(runs)

@@ -29,7 +29,7 @@ from gmc_core.runs.comparisons import comparison_of, summary_of
 from gmc_core.runs.store import Run, Store
 from gmc_core.runs.store import queue as worker_side
 from gmc_core.runs.store.cells import Cell
-from gmc_core.runs.sweeps import SweepConfig, submit_sweep
+from gmc_core.runs.sweeps import SweepConfig, submit_or_find_sweep
 
 APP = str(Path(__file__).parent.parent / "app.py")
 SMALL = Filter(max_items=60)
@@ -100,7 +100,7 @@ def stored_sweep(store: Store, finished: int = 4, state: str = "finished") -> Ru
     state : of the child after them ("queued" leaves it and the rest as they are).
     """
     sweep = SweepConfig(small(), epsilons=(0.1, 0.3), iterations=(2, 4), seeds=(0, 1))
-    parent = submit_sweep(store, sweep)
+    parent = submit_or_find_sweep(store, sweep)[0]
     name = secrets.token_hex(4)
     worker_side.register(store, name, beside=True)
     for index in range(4):

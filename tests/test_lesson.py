@@ -172,6 +172,62 @@ def test_fewer_entries_are_a_part_of_more_and_the_users_stay():
     assert few.known.all(axis=1).mean() == pytest.approx(0.1)
 
 
+def test_users_are_moved_taken_away_and_added():
+    planted = lesson.two_movies(6, 0.5, 0.8)  # 0 to 2 rated both, 3 to 5 one movie
+    only = int(planted.known[3].argmax())
+    other = 1 - only
+    given = [9.0, 9.0]
+    changes = {1: None, 2: (4.5, np.nan), 3: given, 7: (2.0, 2.5)}
+    changed, users = lesson.changed(planted, changes)
+    assert users == (0, 2, 3, 4, 5, 7)
+    assert changed.known.shape == changed.ratings.shape == changed.complete.shape == (6, 2)
+    np.testing.assert_array_equal(changed.ratings[1], [4.5, planted.ratings[2, 1]])
+    assert changed.ratings[2, only] == 9.0
+    assert changed.complete[2, other] == planted.complete[3, other], "nobody sees it, nor moves it"
+    np.testing.assert_array_equal(changed.ratings[-1], [2.0, 2.5])
+    assert changed.known[-1].all()
+    np.testing.assert_array_equal(changed.ratings[3:5], planted.ratings[4:])
+    np.testing.assert_array_equal(planted.ratings, lesson.two_movies(6, 0.5, 0.8).ratings)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({-1: None}, "no user -1"),
+        ({9: None}, "no user 9"),
+        ({6: (1.0, np.nan)}, "needs a rating of every movie"),
+        ({user: None for user in range(6)}, "at least one has to stay"),
+    ],
+)
+def test_changes_that_cannot_be_made_are_refused(changes, words):
+    with pytest.raises(ConfigError, match=words):
+        lesson.changed(lesson.two_movies(6, 0.5, 0.8), changes)
+
+
+def test_points_are_carried_with_their_gaussian_and_back():
+    planted = lesson.two_movies(50, 1.0, 0.0)
+    source = lesson.gaussian_of(planted.complete)
+    np.testing.assert_allclose(lesson.matrix(source), np.cov(planted.complete.T, bias=True))
+    target = lesson.pair_gaussian(-0.4, (0.7, 1.3), (2.0, 4.0))
+    points = lesson.carried(planted.complete, source, target)
+    found = lesson.gaussian_of(points)
+    np.testing.assert_allclose(found.mean, target.mean)
+    np.testing.assert_allclose(lesson.matrix(found), lesson.matrix(target), atol=1e-12)
+    np.testing.assert_allclose(lesson.carried(points, target, source), planted.complete)
+
+
+def test_the_cloud_is_the_same_by_whichever_triangle_it_was_carried():
+    # Two ways, drawn → seen and drawn, changed → seen, changed: the page relies on it.
+    points = lesson.two_movies(30, 1.0, 0.0).complete
+    source, target = lesson.gaussian_of(points), lesson.pair_gaussian(0.6, (0.5, 1.2))
+    seen = lesson.carried(points, source, target)
+    moved = seen.copy()
+    moved[4] = [5.0, 1.0]
+    drawn = lesson.carried(moved, target, source)
+    again = lesson.carried(drawn, lesson.gaussian_of(drawn), lesson.gaussian_of(moved))
+    np.testing.assert_allclose(again, moved)
+
+
 def test_what_makes_no_sense_is_refused():
     with pytest.raises(ConfigError, match="between 0 and 1"):
         lesson.two_movies(10, 1.5, 0.5)
@@ -180,7 +236,7 @@ def test_what_makes_no_sense_is_refused():
     with pytest.raises(ConfigError, match="correlation"):
         lesson.pair_gaussian(1.0)
     with pytest.raises(ConfigError, match="positive"):
-        lesson.pair_gaussian(0.5, 0.0)
+        lesson.pair_gaussian(0.5, (1.0, 0.0))
     with pytest.raises(ConfigError, match="no work"):
         lesson.work_shares(np.zeros(3, int))
     with pytest.raises(DataError, match="scale"):

@@ -134,13 +134,14 @@ def test_the_version_is_written_once_and_has_its_chapter():
 
 
 def test_requirements_of_the_checkout_are_those_of_the_project():
-    everything = declared(PROJECT["dependencies"], EXTRA["app"], EXTRA["download"])
+    extras = (EXTRA["app"], EXTRA["download"], EXTRA["figures"])
+    everything = declared(PROJECT["dependencies"], *extras)
     assert listed("requirements.txt") == everything
     assert declared(EXTRA["sklearn"]) <= listed("requirements-dev.txt")
 
 
 def test_the_core_drags_no_dashboard_along():
-    heavy = {"streamlit", "plotly", "pooch", "requests", "scikit-learn"}
+    heavy = {"streamlit", "plotly", "pooch", "requests", "scikit-learn", "matplotlib"}
     assert not names_of(PROJECT["dependencies"]) & heavy
     assert set(CORE) == names_of(PROJECT["dependencies"])
 

@@ -15,6 +15,7 @@ DISTRIBUTION = "gaussian-matrix-completion"
 # Extra → the distributions that it brings, with the names under which Python imports them.
 EXTRAS: dict[str, dict[str, str]] = {
     "app": {"streamlit": "streamlit", "plotly": "plotly"},
+    "figures": {"matplotlib": "matplotlib"},
     "download": {"pooch": "pooch", "requests": "requests"},
     "sklearn": {"scikit-learn": "sklearn"},
 }

@@ -35,7 +35,8 @@ def replacing(path: Path, *, durable: bool = False) -> Iterator[BinaryIO]:
         If it cannot be written; what was there before stays.
     """
     if written_in_place(path):
-        # Whole here too, and the archives of arrays and parquet need to go back while written.
+        # Into a temporary file first: a device or a pipe gets the whole or nothing, and archives of
+        # arrays and Parquet seek backwards while they are written, which a pipe cannot.
         with tempfile.TemporaryFile() as file:
             yield file
             file.seek(0)

@@ -222,7 +222,7 @@ def label_text(value: object) -> str:
 
 def _unwritable(path: Path, error: OSError) -> ResourceError:
     if isinstance(error, BrokenPipeError):
-        raise error  # the reader has gone, and wants no more
+        raise error  # the program that reads the pipe has ended
     return ResourceError(
         f"{path}: cannot be written ({error.strerror or error}). Choose another folder, or make "
         "room on the disk."

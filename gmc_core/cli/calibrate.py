@@ -141,7 +141,7 @@ def save_calibrated(
     from gmc_core.base.files import written_in_place
     from gmc_core.model.model_file import save_model
 
-    if written_in_place(Path(path)):  # a pipe, say, takes one model only
+    if written_in_place(Path(path)):  # such as a pipe: it cannot be written a second time
         model = _with_intervals(model, wanted, seconds, path=path, team=team)
         return save_model(model, path, with_ratings=with_ratings)
     saved = save_model(model, path, with_ratings=with_ratings)

@@ -173,7 +173,7 @@ def random_comparison(
     rows = [(summary["rmse"], own)]
     for one in published.results if published else ():
         row = (
-            one.method, _short(one.reference), f"{one.rmse:.4g}", one.split, one.uses,
+            one.method, _short(one.reference), one.rmse_text, one.split, one.uses,
             CHOSEN_WORDS[one.chosen],
         )  # fmt: skip
         rows.append((one.rmse, row))

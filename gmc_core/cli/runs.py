@@ -6,6 +6,7 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any
 
+from gmc_core.base.errors import ConfigError
 from gmc_core.base.times import moment
 from gmc_core.cli.output import duration, figure, note, size, table, write_json
 from gmc_core.cli.parser import add_command
@@ -20,6 +21,7 @@ EXAMPLES = """\
   gmc runs show 3f2a                    one of them; the beginning of its id is enough
   gmc runs compare 3f2a 90bc            what differs, and the scores
   gmc runs export 3f2a report.html      also .json, .csv, .zip (all of it), .npz (model)
+  gmc runs export 3f2a --bundle p.zip   figures and tables for a paper
 """
 STATES = ("queued", "running", "finished", "cancelled", "failed", "interrupted")
 
@@ -54,9 +56,15 @@ def add_parser(commands: Any) -> None:
     show.add_argument("--json", metavar="FILE", help="write all of it as JSON ('-' for stdout)")
     add("compare", compare, "settings that differ, and scores, side by side", "ids")
     export = add("export", export_run, "write a run to a file", "id")
-    export.add_argument("file", metavar="FILE", help=".html, .json, .csv, .zip, or .npz")
+    export.add_argument("file", metavar="FILE", nargs="?", help=".html, .json, .csv, .zip, or .npz")
     export.add_argument(
         "--format", choices=("json", "csv", "html", "zip", "model"), help="if not by the name"
+    )
+    export.add_argument(
+        "--bundle",
+        metavar="FILE.zip",
+        help="for a paper: figures as PDF, SVG and PNG, tables as CSV and LaTeX, settings, the "
+        "data's hash and the command that repeats it",
     )
     taken = add("import", import_run, "take in a run exported as .zip or .json")
     taken.add_argument("file", metavar="FILE")
@@ -263,10 +271,21 @@ def export_run(args: argparse.Namespace) -> None:
     """``runs export``"""
     from gmc_core.runs.store import transfer
 
+    if args.file is None and args.bundle is None:
+        raise ConfigError("runs export: give the name of a file, or --bundle FILE.zip.")
+    if args.file is None and args.format is not None:
+        raise ConfigError(
+            "runs export: --format is of FILE, which is not given; --bundle is a zip."
+        )
     with open_store() as store:
         id = store.find(args.id).id
-        path = transfer.export(store, id, args.file, args.format, tell=note)
-        note(f"written to {path}")
+        if args.bundle is not None:
+            from gmc_core.runs.bundle.archive import export_bundle
+
+            note(f"written to {export_bundle(store, id, args.bundle)}")
+        if args.file is not None:
+            path = transfer.export(store, id, args.file, args.format, tell=note)
+            note(f"written to {path}")
 
 
 def import_run(args: argparse.Namespace) -> None:

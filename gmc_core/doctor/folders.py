@@ -11,7 +11,8 @@ from gmc_core.data.downloads import cache_folder
 from gmc_core.doctor.check import Check
 from gmc_core.runs.store import home
 
-# A run of MovieLens 1M takes a tenth of the first; below the second not even models are sure.
+# Bytes. A run of MovieLens 1M takes a tenth of ENOUGH_ROOM; with less than LEAST_ROOM even saving
+# one model may fail.
 ENOUGH_ROOM, LEAST_ROOM = 1e9, 1e8
 
 

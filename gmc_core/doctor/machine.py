@@ -11,7 +11,8 @@ import psutil
 from gmc_core.base.ports import DEFAULT_PORT, TRIED, first_free, is_free
 from gmc_core.doctor.check import Check
 
-# A fit of the sample needs less than the first, one of MovieLens 1M less than the second.
+# Bytes. A fit of the sample needs less than LEAST_MEMORY, one of MovieLens 1M less than
+# ENOUGH_MEMORY.
 LEAST_MEMORY, ENOUGH_MEMORY = 0.3e9, 1e9
 
 

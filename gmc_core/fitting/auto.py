@@ -33,7 +33,8 @@ from gmc_core.protocol.validation import HeldOutSet, hold_out
 Floats = npt.NDArray[np.float64]
 
 SECONDS = 60.0
-# A trial should not take more of the time than this; beyond it the catalogue is cut.
+# The share of the time that one trial may take; if the first would take more, settings are tried on
+# the most rated items only.
 _TRIAL_SHARE = 0.08
 _LEAST_ITEMS = 200
 

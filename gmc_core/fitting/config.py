@@ -240,7 +240,7 @@ class ExperimentConfig:
         """For JSON; :meth:`from_dict` is the way back."""
         values = {**asdict(self), "fit": self.fit.as_dict()}
         if not self.expected:
-            del values["expected"]  # as it was written before there was such a thing
+            del values["expected"]  # runs of versions without this field keep their keys
         for name in OF_HELD_OUT:
             if values[name] is None:
                 del values[name]

@@ -39,7 +39,7 @@ def file_hashes(config: ExperimentConfig, roles: Collection[str] = FILES) -> dic
             if place.is_file():
                 found[role] = file_sha256(place)
         except (OSError, ValueError, RuntimeError):
-            continue  # whoever reads it says why it cannot be read
+            continue  # the reader of the data explains why
     return found
 
 

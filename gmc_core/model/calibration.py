@@ -6,10 +6,10 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-# What an interval is where nobody has measured how wide it must be: of a standard normal
-# this share lies within this many standard deviations.
+# The interval of a model that has not been calibrated: 90 % of a standard normal distribution lie
+# within 1.64 standard deviations.
 USUAL_LEVEL, USUAL_FACTOR = 0.9, 1.64
-# Models whose fit took no longer are calibrated without being asked for.
+# A model whose fit took no longer is calibrated even if nobody asks for it.
 AFFORDABLE_SECONDS = 120.0
 UNCALIBRATED = (
     f"The interval is the model's own, ± {USUAL_FACTOR} posterior standard deviations. It would "

@@ -431,7 +431,8 @@ def _ratings(
 def _column(values: list[Any], dtype: np.dtype) -> np.ndarray:
     """An attribute that is no array of numbers: texts, or objects of JSON."""
     column = np.array([*values, None], dtype=object)[:-1]
-    # A type can name any width: only that of its texts is ever written.
+    # A file can claim a type of any width, whose array would fill the memory; save_model writes the
+    # width of the longest text.
     widest = max((len(value) for value in values if isinstance(value, str)), default=0)
     fits = dtype.kind == "U" and dtype.itemsize <= 4 * max(widest, 1)
     _require(dtype.kind == "O" or fits, "the type of the users' attributes")

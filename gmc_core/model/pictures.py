@@ -68,11 +68,6 @@ class Picture:
         """(n, n) means over the n × n bins of the picture of one kind in one order."""
         return (self.correlation if kind == "correlation" else self.covariance)[order]
 
-    def items_of_bin(self, order: str, number: int) -> npt.NDArray[np.int64]:
-        """Positions of the items in bin ``number``, from 0, in their order."""
-        stops = np.append(self.bin_starts[1:], len(self.mean))
-        return self.order_items[order][self.bin_starts[number] : stops[number]]
-
     def save(self, file: Any) -> None:
         """Write as npz. Symmetric pictures: half of each, in half precision."""
         upper = np.triu_indices(len(self.bin_starts))

@@ -20,7 +20,7 @@ from gmc_core.protocol.splits import Split
 
 FloatVector = npt.NDArray[np.float64]
 
-BIAS = "user and item bias"  # the one that findings and sweeps are held against
+BIAS = "user and item bias"  # findings and sweeps compare a fit with it
 DAMPING = 5.0
 SWEEPS = 10
 

@@ -101,21 +101,6 @@ def log_epsilons(low: float, high: float, count: int) -> tuple[float, ...]:
     return tuple(float(f"{value:.3g}") for value in np.geomspace(low, high, count))
 
 
-def submit_sweep(
-    store: Store,
-    sweep: SweepConfig,
-    *,
-    label: str = "",
-    again: bool = False,
-    keep_models: bool = False,
-    cost: dict[str, Any] | None = None,
-) -> Run:
-    """The parent of :func:`submit_or_find_sweep`."""
-    return submit_or_find_sweep(
-        store, sweep, label=label, again=again, keep_models=keep_models, cost=cost
-    )[0]
-
-
 def submit_or_find_sweep(
     store: Store,
     sweep: SweepConfig,

@@ -18,8 +18,9 @@ from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.model.completion import Floats
 from gmc_core.tables.table_model import TableModel
 
-# Whole draws are tried so often, which is exact; what has not fallen between the limits
-# by then is drawn entry by entry, which is exact in the limit of many sweeps.
+# A row's blanks are drawn together until all lie between the limits, at most DRAWS times more
+# (rejection sampling, exact). Where none of the draws does, they are drawn one by one in SWEEPS
+# rounds (Gibbs sampling, exact in the limit of many rounds).
 DRAWS, SWEEPS = 20, 50
 
 
@@ -153,7 +154,7 @@ def truncated_normal(
     """
     left, right = (low - mean) / sd, (high - mean) / sd
     sign = 1.0
-    if left > 0:  # the lower tail is the one with all its digits
+    if left > 0:  # mirrored: log_ndtr is precise in the lower tail only
         left, right, sign = -right, -left, -1.0
     share = rng.random()
     with np.errstate(divide="ignore"):

@@ -26,7 +26,7 @@ BLANKS = frozenset({"", "na", "n/a", "nan", "null", "none", "."})
 ID_NAMES = frozenset(
     {"id", "name", "key", "label", "index", "", "row.names", "rownames", "unnamed: 0"}
 )
-# Names whose last word says that a number only tells one from another.
+# A number in a column whose name ends with one of these words is an identifier, no quantity.
 _ID_WORDS = frozenset({"id", "ids", "uid", "uuid", "guid", "identifier"})
 # A first column of these names is labels if it holds whole numbers, all of them different.
 _ROW_NAMES = frozenset(
@@ -42,7 +42,7 @@ _WHOLE = re.compile(r"[+-]?\d+")
 _EXACT = 2**53  # up to here a double holds every whole number
 _FEWEST_OTHERS = 3
 _MOST_TOLD = 5
-_LEAST_COUNTED = 10  # rows from which a column that counts them is no accident
+_LEAST_COUNTED = 10  # in fewer rows a column of 1, 2, 3, … may be a quantity
 
 POINT = NumberForm()
 
@@ -85,7 +85,7 @@ def label_columns(
         return sorted((wanted | set(known)) - kept)
     found = set(known)
     for index, name in enumerate(names):
-        # After an index, the next column leads the row.
+        # Row names may stand in the first column, or right after other row names.
         own, first = name.strip().lower(), all(before in found for before in range(index))
         if (
             (first and (own in ID_NAMES or is_text(index)))

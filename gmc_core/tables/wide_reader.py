@@ -135,7 +135,7 @@ def read_table(path: str | os.PathLike[str], options: TableOptions | None = None
     )
     forms = possible_forms(text.separator, text.quotes, options.decimal)
     form, doubt = find_form(cells_of, forms, text.separator)
-    missing = Missing(options.missing)  # counts from here
+    missing = Missing(options.missing)  # a new one: finding the form has counted, too
     values = np.empty((len(rows), len(quantities)))
     for place, column in enumerate(quantities):
         for row, cells in enumerate(rows):
@@ -187,7 +187,8 @@ def _rows(text: Text) -> tuple[list[str], list[list[str]], list[int]]:
     header = column_names(head, rows) if {len(row) for row in rows} == {len(rows[0])} else head
     header = [name.strip() for name in header]
     if len(header) > len(head) + 1 or (len(header) > len(head) and header[0] and header[-1]):
-        header = [name.strip() for name in head]  # rows that are longer are no row names
+        # The names of the rows would be one cell more than the header has.
+        header = [name.strip() for name in head]
     if len(header) < 2 and all(len(row) < 2 for row in rows):
         raise DataError(
             "The header line has one column only; a table needs at least two. Give the separator "
@@ -392,7 +393,7 @@ def _parquet_names(content: Any) -> tuple[list[str], list[int]]:
         told = json.loads((content.schema.metadata or {})[b"pandas"])["index_columns"]
         stored = [name for name in told if isinstance(name, str) and name in header]
     except (LookupError, TypeError, ValueError):
-        stored = []  # of another program, or damaged; the names are left
+        stored = []  # written by another program, or damaged: only the names tell
     index = [header.index(name) for name in stored]
     if len(index) == 1 and header[index[0]] == "__index_level_0__" and "index" not in header:
         header[index[0]] = "index"

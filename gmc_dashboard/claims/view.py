@@ -25,6 +25,7 @@ from gmc_core.runs.comparisons import now_computed
 from gmc_dashboard.claims import figures as figures
 from gmc_dashboard.shared import context
 from gmc_dashboard.shared.components import chart, download, escape, guard
+from gmc_dashboard.shared.frames import frame
 from gmc_dashboard.shared.run_actions import start_worker
 from gmc_dashboard.shared.theme import is_dark
 from gmc_dashboard.shared.units import minus, whole_duration
@@ -193,10 +194,10 @@ def results(subject: Subject, key: tuple[Any, ...]) -> Results:
 
 
 def _table(verdicts: dict[str, Verdict]) -> None:
-    frame = figures.overview(verdicts)
     text = st.column_config.TextColumn
-    st.dataframe(
-        frame,
+    frame(
+        figures.overview(verdicts),
+        projected=["claim", "verdict", "figure", "interval"],
         hide_index=True,
         height="content",
         placeholder="–",

@@ -18,6 +18,7 @@ from gmc_dashboard.fit.run_view import STATES
 from gmc_dashboard.shared import context, found_run
 from gmc_dashboard.shared.chosen_data import held_out_or_way_on
 from gmc_dashboard.shared.components import escape, links_to_this_page
+from gmc_dashboard.shared.linked_choice import linked_choices
 
 SUGGESTED = ("paper", "exact", "mf", "knn", "bias")
 MOST_SPLITS = 20
@@ -31,18 +32,8 @@ def form() -> None:
     first = context.current().seed
     external = _external()
     labels = available(external)
-    # A link may name methods of packages that are not here.
-    kept = st.session_state.get("compare_methods")
-    if kept is not None and not set(kept) <= set(labels):
-        st.session_state["compare_methods"] = [name for name in kept if name in labels]
-    methods = st.multiselect(
-        "Methods",
-        list(labels),
-        [name for name in SUGGESTED if name in labels],
-        format_func=labels.__getitem__,
-        key="compare_methods",
-        bind="query-params",
-    )
+    suggested = [name for name in SUGGESTED if name in labels]
+    methods = linked_choices("Methods", labels, suggested, key="compare_methods")
     left, right = st.columns(2, gap="small")
     reference = left.selectbox(
         "Reference",

@@ -30,7 +30,8 @@ from gmc_dashboard.results import random_table
 from gmc_dashboard.shared import context, found_run
 from gmc_dashboard.shared.components import chart, download, escape, guard
 from gmc_dashboard.shared.control_bar import Action, control_bar
-from gmc_dashboard.shared.run_actions import cancel, exports, resume, start_worker
+from gmc_dashboard.shared.frames import frame
+from gmc_dashboard.shared.run_actions import BUNDLE, cancel, exports, resume, start_worker
 from gmc_dashboard.shared.tables import to_csv
 from gmc_dashboard.shared.theme import is_dark
 from gmc_dashboard.shared.units import whole_duration
@@ -207,17 +208,21 @@ def _nothing_yet(run: Run) -> None:
 
 
 def _table(rows: Any, metric: figures.Metric) -> None:
-    frame = shown(rows, metric)
+    table = shown(rows, metric)
     name = figures.METRIC_LABELS[metric]
 
     def number(label: str, format: str, help: str | None = None) -> Any:
         return st.column_config.NumberColumn(label, format=format, help=help)
 
-    st.dataframe(
-        frame,
+    frame(
+        table,
+        projected=[
+            *("method", "nmae", "nmae_se", "rmse"),
+            *(f"{metric}_difference", "over_ratings", "over_splits"),
+        ],
         hide_index=True,
         placeholder="–",
-        alt=f"Table of {len(frame)} methods with {name}, differences, time and memory.",
+        alt=f"Table of {len(table)} methods with {name}, differences, time and memory.",
         column_config={
             "method": "Method",
             "nmae": number("NMAE", "%.4f"),
@@ -282,7 +287,7 @@ def _exports(run: Run, reference: str) -> None:
                     lambda: json.dumps(without_nan(found.as_dict()), indent=1), f"{name}.json",
                     "application/json", key="compare_json",
                 )  # fmt: skip
-            exports(run, ("html", "zip"))
+            exports(run, ("html", "zip", BUNDLE))
         st.caption(f"Every prediction is in `{context.store().folder(run.id)}`.")
         st.code(context.store().command(run.id), language="shell", wrap_lines=True)
         with st.popover("Delete", icon=":material/delete:", disabled=run.state == "running"):

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import streamlit as st
 
 from gmc_core.model import analysis, item_orders, pictures, taste
+from gmc_core.model import title_map as maps
 from gmc_core.model.gaussian_model import GaussianModel
 from gmc_dashboard.shared import context
 
@@ -90,3 +91,9 @@ def block(
 def spectrum(key: ModelKey, _model: GaussianModel, k: int) -> taste.Spectrum:
     """The leading eigenpairs of the final Σ."""
     return taste.spectrum(_model, k)
+
+
+@st.cache_data(max_entries=12, show_spinner="Drawing the map …")
+def title_map(key: ModelKey, _model: GaussianModel, count: int) -> maps.TitleMap:
+    """The map of the ``count`` most rated titles, these first."""
+    return maps.title_map(_model, item_orders.ordered(_model, "popularity")[:count])

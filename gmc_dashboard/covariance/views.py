@@ -15,6 +15,7 @@ from gmc_dashboard.covariance import taste_figures as taste_figures
 from gmc_dashboard.recommend.figures import default_min_ratings
 from gmc_dashboard.shared import context, link_state
 from gmc_dashboard.shared.components import chart, download, escape, fact
+from gmc_dashboard.shared.frames import frame
 from gmc_dashboard.shared.tables import to_csv
 from gmc_dashboard.shared.theme import is_dark
 
@@ -53,8 +54,9 @@ def nearest(run: Run, model: GaussianModel) -> None:
         chart(taste_figures.neighbours_figure(found, dark=is_dark()), words, key="neighbours_chart")
     shown = neighbours_table(found)
     with table:
-        st.dataframe(
+        frame(
             shown,
+            projected=["Title", "Correlation", "Both"],
             hide_index=True,
             height=35 * min(len(shown), 14) + 38,
             column_config={

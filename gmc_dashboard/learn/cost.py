@@ -9,7 +9,7 @@ from gmc_core.base.errors import DataError
 from gmc_core.data.ratings import Ratings
 from gmc_core.fitting.cost import Cost, estimate
 from gmc_dashboard.learn import figures as figures
-from gmc_dashboard.learn.parts import ROOM_FOR_CONTROLS, head
+from gmc_dashboard.learn.parts import ROOM_FOR_CONTROLS, head, stage, title, words
 from gmc_dashboard.shared import context, sources
 from gmc_dashboard.shared.components import chart, escape, number_row
 from gmc_dashboard.shared.theme import is_dark
@@ -48,17 +48,9 @@ def show() -> None:
 
 def _cholesky() -> None:
     truth = lesson.taste_gaussian()
-    left, right = st.columns(ROOM_FOR_CONTROLS, gap="medium")
-    with left:
-        head(
-            "One user: one Cholesky factorization",
-            r"\begin{gathered}K=\Sigma_{oo}=LL^{\!\top},\quad a=L^{-\top}L^{-1}(y-\mu_o)\\"
-            r"\tfrac13N_i^3\ \text{flops}\end{gathered}",
-            "**To fill in for a user, the covariance of what they rated is split into a triangle "
-            "times its mirror image.** Two easy triangular solves then do what the formula's "
-            "inverse does; it is faster and loses fewer digits. (Exact EM does need K⁻¹: that "
-            "takes twice as much again.)",
-        )
+    title("One user: one Cholesky factorization")
+    place = stage()
+    with place.controls:
         count = st.slider(
             "Movies that the user rated", 2, 20, 8,
             key="learn_rated_count", bind="query-params", persist_state="session",
@@ -68,22 +60,30 @@ def _cholesky() -> None:
             f"times as long: {(2 * count) ** 3 / 3:,.0f}. If K had a direction without variance, a "
             "diagonal entry of L would be zero and the solve would divide by it: ε prevents that."
         )
+    with place.words:
+        words(
+            r"\begin{gathered}K=\Sigma_{oo}=LL^{\!\top},\quad a=L^{-\top}L^{-1}(y-\mu_o)\\"
+            r"\tfrac13N_i^3\ \text{flops}\end{gathered}",
+            "**To fill in for a user, the covariance of what they rated is split into a triangle "
+            "times its mirror image.** Two easy triangular solves then do what the formula's "
+            "inverse does; it is faster and loses fewer digits. (Exact EM does need K⁻¹: that "
+            "takes twice as much again.)",
+        )
     kernel, factor = lesson.cholesky_of(truth, count)
-    names = [str(place) for place in range(1, count + 1)]
-    with right:
-        for column, values, title in zip(
-            st.columns(2), (kernel, factor), ("K, of the rated movies", "L, its triangle"),
-            strict=True,
-        ):  # fmt: skip
-            with column:
-                chart(
-                    figures.matrix_figure(
-                        values, names, LIMIT, title=title, labels=False, dark=is_dark()
-                    ),
-                    f"{title}: {count} × {count}, diagonal from {values.diagonal().min():.2f} to "
-                    f"{values.diagonal().max():.2f}.",
-                    key=f"learn_triangle_{title[0]}",
-                )
+    names = [str(number) for number in range(1, count + 1)]
+    for column, values, name in zip(
+        place.picture.columns(2), (kernel, factor), ("K, of the rated movies", "L, its triangle"),
+        strict=True,
+    ):  # fmt: skip
+        with column:
+            chart(
+                figures.matrix_figure(
+                    values, names, LIMIT, title=name, labels=False, height=330, dark=is_dark()
+                ),
+                f"{name}: {count} × {count}, diagonal from {values.diagonal().min():.2f} to "
+                f"{values.diagonal().max():.2f}.",
+                key=f"learn_triangle_{name[0]}",
+            )
 
 
 def _work(ratings: Ratings, cost: Cost, name: str) -> None:

@@ -1,6 +1,7 @@
-"""The lesson's pictures: clouds and ellipses, eigenvalues, small heatmaps, work shares.
+"""The lesson's charts: beliefs, eigenvalues, small heatmaps, work shares.
 
-They take arrays of the core and know nothing of Streamlit.
+They take arrays of the core and know nothing of Streamlit. Clouds and their ellipses, which can be
+taken hold of, are drawn by :mod:`gmc_dashboard.learn.plane`.
 """
 
 from __future__ import annotations
@@ -11,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
 
-from gmc_core.gaussian.parameters import Gaussian
-from gmc_core.lesson import FillPoint, Frame, Planted, matrix
+from gmc_core.lesson import FillPoint
 from gmc_dashboard.shared.theme import faint, palette, style
 
 Floats = npt.NDArray[np.float64]
@@ -20,62 +20,6 @@ Floats = npt.NDArray[np.float64]
 RANGE = (-0.6, 6.8)  # of both axes of the cloud: it does not move from step to step
 # Radii at which the ellipse of two dimensions holds half and 95 % of the probability.
 HALF, NEARLY_ALL = np.sqrt(2 * np.log(2)), np.sqrt(2 * np.log(20))
-_CIRCLE = np.linspace(0, 2 * np.pi, 121)
-_MARGIN = RANGE[0] + 0.2
-_BOTH = "%{x:.2f}, %{y:.2f}"  # until the movies' names are added
-
-
-def ellipse(gaussian: Gaussian, radius: float) -> Floats:
-    """(2, 121) the points of N(μ, Σ) in two dimensions at this Mahalanobis distance."""
-    values, vectors = np.linalg.eigh(matrix(gaussian))
-    axes = vectors * np.sqrt(np.maximum(values, 0.0))
-    return gaussian.mean[:, None] + radius * axes @ np.vstack([np.cos(_CIRCLE), np.sin(_CIRCLE)])
-
-
-def cloud_figure(
-    planted: Planted,
-    gaussian: Gaussian,
-    rated: int,
-    rating: float,
-    mean: float,
-    sd: float,
-    *,
-    dark: bool = False,
-) -> go.Figure:
-    """The users, the ellipse, and what is left of it for one who rated one movie.
-
-    Parameters
-    ----------
-    rated : 0 or 1, the movie that this user rated. rating : what they gave.
-    mean, sd : of the posterior of the other one.
-    """
-    colors = palette(dark)
-    figure = go.Figure()
-    both = planted.known.all(axis=1)
-    _dots(figure, planted.ratings[both], "rated both", colors.muted, "circle", 6)
-    for movie in (0, 1):
-        alone = planted.known[:, movie] & ~both
-        at = np.full((int(alone.sum()), 2), _MARGIN)
-        at[:, movie] = planted.ratings[alone, movie]
-        name = f"rated only {planted.names[movie]}"
-        symbol = ("line-ns-open", "line-ew-open")[movie]
-        hover = ("%{x:.2f}", "%{y:.2f}")[movie]  # their place in the margin is no rating
-        _dots(figure, at, name, colors.categorical[movie + 2], symbol, 9, hover)
-    for radius, name in ((NEARLY_ALL, "95 % of users"), (HALF, "half of the users")):
-        dash = None if radius == HALF else "dot"
-        _outline(figure, gaussian, radius, name, colors.accent, dash, fill=radius == HALF)
-    other = 1 - rated
-    ends = np.array(RANGE)
-    slope = matrix(gaussian)[other, rated] / (matrix(gaussian)[rated, rated] + planted.noise)
-    guess = gaussian.mean[other] + slope * (ends - gaussian.mean[rated])
-    _line(figure, rated, ends, guess, "fill for every rating", colors.accent, 1.5, "dash")
-    _line(figure, rated, [rating, rating], ends, "line of this user", colors.contrast, 1.5, None)
-    span = [mean - 1.96 * sd, mean + 1.96 * sd]
-    _line(figure, rated, [rating, rating], span, "95 % interval", colors.contrast, 6, None)
-    point = np.empty((1, 2))
-    point[0, rated], point[0, other] = rating, mean
-    _dots(figure, point, "the fill", colors.contrast, "diamond", 14)
-    return _square(figure, planted.names, dark, "cloud")
 
 
 def density_figure(
@@ -109,23 +53,6 @@ def density_figure(
     figure.add_vline(x=posterior[0], line={"color": colors.contrast, "width": 1.5, "dash": "dot"})
     figure.update_xaxes(range=RANGE)
     return figure
-
-
-def step_figure(planted: Planted, frame: Frame, *, dark: bool = False) -> go.Figure:
-    """Two movies at one half-step: estimates, the planted and the current ellipse."""
-    colors = palette(dark)
-    figure = go.Figure()
-    both = planted.known.all(axis=1)
-    _dots(figure, frame.estimates[both], "rated both", colors.muted, "circle", 6)
-    for movie in (0, 1):
-        alone = planted.known[:, movie] & ~both
-        name = f"only {planted.names[movie]}, rest filled in"
-        colour, symbol = colors.categorical[movie + 2], ("diamond-open", "square-open")[movie]
-        _dots(figure, frame.estimates[alone], name, colour, symbol, 7)
-    _outline(figure, planted.truth, NEARLY_ALL, "planted truth", colors.contrast, "dash")
-    # Named from the start, so that the legend below stays as it is.
-    _outline(figure, frame.gaussian, NEARLY_ALL, "learned", colors.accent, None, fill=True)
-    return _square(figure, planted.names, dark, "steps")
 
 
 def thickness_figure(
@@ -180,9 +107,14 @@ def matrix_figure(
     *,
     title: str,
     labels: bool = True,
+    bar: bool = True,
+    height: int = 430,
     dark: bool = False,
 ) -> go.Figure:
-    """A small symmetric or triangular matrix as a heatmap; colours end at ±limit."""
+    """A small symmetric or triangular matrix as a heatmap; colours end at ±limit.
+
+    labels : of the rows. bar : of the colours.
+    """
     figure = go.Figure(
         go.Heatmap(
             z=values,
@@ -193,11 +125,12 @@ def matrix_figure(
             colorscale=palette(dark).scale("diverging"),
             xgap=1,
             ygap=1,
+            showscale=bar,
             hovertemplate="%{y}<br>%{x}<br><b>%{z:.2f}</b><extra></extra>",
             colorbar={"thickness": 10, "outlinewidth": 0, "tickformat": ".2~g"},
         )
     )
-    style(figure, title=title, height=430 if labels else 330, uirevision=title, dark=dark)
+    style(figure, title=title, height=height, uirevision=title, dark=dark)
     both = {"type": "category", "showgrid": False, "ticks": "", "tickfont": {"size": 10}}
     figure.update_xaxes(**both, showticklabels=False)
     figure.update_yaxes(**both, autorange="reversed", showticklabels=labels, dtick=1)
@@ -347,89 +280,6 @@ def memory_figure(
 
 
 # Parts ---------------------------------------------------------------------------------
-
-
-def _dots(
-    figure: go.Figure,
-    at: Floats,
-    name: str,
-    colour: str,
-    symbol: str,
-    size: int,
-    hover: str = _BOTH,
-) -> None:
-    figure.add_scatter(
-        x=at[:, 0],
-        y=at[:, 1],
-        mode="markers",
-        name=name,
-        marker={
-            "color": colour,
-            "symbol": symbol,
-            "size": size,
-            "line": {"width": 1.5, "color": colour},
-        },
-        hovertemplate=hover,
-    )
-
-
-def _outline(
-    figure: go.Figure,
-    gaussian: Gaussian | None,
-    radius: float,
-    name: str,
-    colour: str,
-    dash: str | None,
-    *,
-    fill: bool = False,
-) -> None:
-    x, y = ((None,), (None,)) if gaussian is None else ellipse(gaussian, radius)
-    figure.add_scatter(
-        x=x,
-        y=y,
-        mode="lines",
-        name=name,
-        line={"color": colour, "width": 2.5, "dash": dash},
-        fill="toself" if fill else None,
-        fillcolor=faint(colour, 0.1) if fill else None,
-        hoverinfo="skip",
-    )
-
-
-def _line(
-    figure: go.Figure,
-    rated: int,
-    along: Sequence[float] | Floats,
-    across: Sequence[float] | Floats,
-    name: str,
-    colour: str,
-    width: float,
-    dash: str | None,
-) -> None:
-    """A line given by the rated movie's and the other one's coordinates."""
-    x, y = (along, across) if rated == 0 else (across, along)
-    figure.add_scatter(
-        x=list(x),
-        y=list(y),
-        mode="lines",
-        name=name,
-        line={"color": colour, "width": width, "dash": dash},
-        hoverinfo="skip",
-    )
-
-
-def _square(figure: go.Figure, names: Sequence[str], dark: bool, revision: str) -> go.Figure:
-    named = f"{names[0]} %{{x:.2f}}<br>{names[1]} %{{y:.2f}}"
-    figure.update_traces(hovertemplate=named, selector={"hovertemplate": _BOTH})
-    style(figure, x=names[0], y=names[1], height=520, uirevision=revision, dark=dark)
-    axis = {"range": RANGE, "tickvals": [1, 2, 3, 4, 5]}
-    figure.update_xaxes(**axis, constrain="domain")
-    figure.update_yaxes(**axis, scaleanchor="x", constrain="domain")
-    figure.update_layout(
-        # Beside the square it would leave little room for it on a small screen.
-        legend={"x": 0.5, "xanchor": "center", "y": -0.12, "yanchor": "top"}
-    )
-    return figure
 
 
 def _level(figure: go.Figure, value: float, text: str, colour: str, *, log: bool = False) -> None:

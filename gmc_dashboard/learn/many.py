@@ -2,81 +2,136 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import streamlit as st
 
 from gmc_core import lesson
 from gmc_core.gaussian.parameters import Gaussian
 from gmc_dashboard.learn import figures as figures
-from gmc_dashboard.learn.parts import ROOM_FOR_CONTROLS, epsilon_slider, head
-from gmc_dashboard.shared.components import chart, escape, number_row
+from gmc_dashboard.learn import users
+from gmc_dashboard.learn.parts import ROOM_FOR_CONTROLS, epsilon_slider, head, title, words
+from gmc_dashboard.shared import playing
+from gmc_dashboard.shared.components import chart, escape, guard, number_row
+from gmc_dashboard.shared.presenting import presenting
 from gmc_dashboard.shared.theme import is_dark
 
+ITERATIONS = 10
+# For both matrices, of which the first has the titles, and the controls.
+ROOM, ROOM_ON_PROJECTOR = (5, 4, 4), (5, 4, 5)
 FILLS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
 LIMIT = 1.0  # of the colours: the largest covariance between two titles is about 0.8
 
 
+FILM = playing.Film(
+    "learn_many",
+    at="learn_iteration",
+    first=1,
+    last=ITERATIONS,
+    rest=ITERATIONS,
+    help=("An iteration a second, from the first.", "One iteration on.", "The last iteration."),
+)
+
+
 @st.cache_resource(max_entries=64, show_spinner=False)
-def told(users: int, fill: float, epsilon: float) -> tuple[lesson.Planted, lesson.Story]:
+def told(users: int, fill: float, epsilon: float, seed: int) -> tuple[lesson.Planted, lesson.Story]:
     """The planted table and the paper's ten iterations on it."""
-    planted = lesson.twenty_movies(users, fill)
-    return planted, lesson.tell(planted, "paper", epsilon)
+    planted = lesson.twenty_movies(users, fill, seed)
+    return planted, lesson.tell(planted, "paper", epsilon, ITERATIONS)
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def errors(users: int, epsilon: float) -> list[lesson.FillPoint]:
+def errors(users: int, epsilon: float, seed: int) -> list[lesson.FillPoint]:
     """The curve of errors for these users."""
-    return lesson.error_by_fill(users, FILLS, epsilon)
+    return lesson.error_by_fill(users, FILLS, epsilon, seed)
+
+
+class Chosen(NamedTuple):
+    """What the controls stand for."""
+
+    fill: float
+    users: int
+    epsilon: float
+    seed: int
 
 
 def show() -> None:
-    """The chapter."""
-    left, right = st.columns(ROOM_FOR_CONTROLS, gap="medium")
-    with left:
-        head(
-            "From an ellipse to a table of covariances",
-            r"\Sigma\in\mathbb R^{20\times20},\qquad \Sigma_{jk}=\operatorname{Cov}(f_j,f_k)",
-            "**Twenty invented movies in three tastes: space, love, crime.** Each square says how "
-            "the ratings of two movies go together. The blocks of one taste are planted; the "
-            "method sees only some of the ratings and has to find them.",
-        )
-    with right, st.container(border=True):
-        fill = st.slider(
-            "Per cent of the entries filled", 5, 90, 30, 5,
-            key="learn_fill", bind="query-params", persist_state="session",
-        ) / 100  # fmt: skip
-        users = st.slider(
-            "Users M", 10, 300, 200, 10,
-            key="learn_users", bind="query-params", persist_state="session",
-        )  # fmt: skip
-        epsilon = epsilon_slider("learn_many_epsilon")
-    planted, story = told(users, fill, epsilon)
-    learned = story.gaussians[-1] if story.gaussians else None
-    if story.problem:
-        st.warning(
-            escape(
-                f"The paper's algorithm broke down. {story.problem} Shown is the last Σ before "
-                "that."
-            ),
-            icon=":material/warning:",
-        )
-    for column, gaussian, title in zip(
-        st.columns(2, gap="medium"), (learned, planted.truth), ("Learned Σ", "Planted Σ"),
-        strict=True,
-    ):  # fmt: skip
+    """The chapter; it repeats by itself while it is played."""
+    moves = playing.is_playing(FILM)
+    st.fragment(_chapter, run_every=playing.SECONDS if moves else None)(moves)
+
+
+@guard()
+def _chapter(moves: bool) -> None:
+    if playing.advance(FILM) or playing.is_playing(FILM) != moves:
+        st.rerun(scope="app")
+    users.keep_seed()
+    title("From an ellipse to a table of covariances")
+    numbers = st.container()
+    *pictures, side = st.columns(ROOM_ON_PROJECTOR if presenting() else ROOM, gap="medium")
+    with side:
+        chosen = _controls()
+    planted, story = told(chosen.users, chosen.fill, chosen.epsilon, chosen.seed)
+    step = min(2 * int(st.session_state[FILM.at]), len(story.frames) - 1)
+    frame = story.frames[step]
+    learned = frame.gaussian
+    with numbers:
+        if story.problem:
+            st.warning(
+                escape(
+                    f"The paper's algorithm broke down. {story.problem} Shown is the last Σ before "
+                    "that."
+                ),
+                icon=":material/warning:",
+            )
+        _numbers(planted, story, frame)
+    for column, gaussian, name in zip(
+        pictures, (learned, planted.truth), ("Learned Σ", "Planted Σ"), strict=True
+    ):
         with column:
             if gaussian is None:
                 st.info("No iteration could be finished with these settings.")
                 continue
             chart(
                 figures.matrix_figure(
-                    lesson.matrix(gaussian), planted.names, LIMIT, title=title, dark=is_dark()
+                    lesson.matrix(gaussian), planted.names, LIMIT, title=name,
+                    labels=gaussian is learned, bar=gaussian is not learned, dark=is_dark(),
                 ),
-                _blocks(gaussian, title),
-                key=f"learn_{title[:7].lower()}",
-            )
-    _numbers(planted, story, learned)
-    _spectrum(planted, learned, epsilon, users)
-    _fills(users, epsilon, fill)
+                _blocks(gaussian, name),
+                key=f"learn_{name[:7].lower()}",
+            )  # fmt: skip
+    words(
+        r"\Sigma\in\mathbb R^{20\times20},\qquad \Sigma_{jk}=\operatorname{Cov}(f_j,f_k)",
+        "**Twenty invented movies in three tastes: space, love, crime.** Each square says how "
+        "the ratings of two movies go together. The blocks of one taste are planted; the "
+        "method sees only some of the ratings and has to find them. Press *Play* to see them "
+        "come, iteration by iteration.",
+    )
+    _spectrum(planted, learned, chosen.epsilon, chosen.users)
+    _fills(chosen)
+
+
+def _controls() -> Chosen:
+    buttons = st.container()
+    st.slider(
+        "Iteration", FILM.first, FILM.last, FILM.last, key=FILM.at, bind="query-params",
+        persist_state="session",
+    )  # fmt: skip
+    with buttons:  # after the slider, which takes its place from the link
+        playing.controls(FILM, "learn_many_play")
+    left, right = st.columns(2, gap="medium")
+    fill = left.slider(
+        "Per cent filled", 5, 90, 30, 5,
+        key="learn_fill", bind="query-params", persist_state="session",
+    ) / 100  # fmt: skip
+    count = right.slider(
+        "Users M", 10, 300, 200, 10,
+        key="learn_users", bind="query-params", persist_state="session",
+    )  # fmt: skip
+    epsilon = epsilon_slider("learn_many_epsilon")
+    with st.container(horizontal=True, gap="small"):
+        users.buttons("learn_many")
+    return Chosen(fill, count, epsilon, users.seed())
 
 
 def _blocks(gaussian: Gaussian, title: str) -> str:
@@ -88,7 +143,9 @@ def _blocks(gaussian: Gaussian, title: str) -> str:
     )
 
 
-def _numbers(planted: lesson.Planted, story: lesson.Story, learned: Gaussian | None) -> None:
+def _numbers(planted: lesson.Planted, story: lesson.Story, frame: lesson.Frame) -> None:
+    learned = frame.gaussian
+    broke = story.problem and frame is story.last
     best = planted.error(lesson.fills(planted, planted.truth))
     means = planted.error(lesson.item_means(planted))
     off = None if learned is None else lesson.relative_error(learned, planted.truth)
@@ -101,7 +158,7 @@ def _numbers(planted: lesson.Planted, story: lesson.Story, learned: Gaussian | N
             ),
             (
                 "Error of the fills",
-                "broke down" if story.problem else f"{planted.error(story.last.estimates):.2f}",
+                "broke down" if broke else f"{planted.error(frame.estimates):.2f}",
                 "RMSE.",
             ),
             ("with the planted Σ", f"{best:.2f}", "No method does better on average."),
@@ -111,7 +168,7 @@ def _numbers(planted: lesson.Planted, story: lesson.Story, learned: Gaussian | N
 
 
 def _spectrum(
-    planted: lesson.Planted, learned: Gaussian | None, epsilon: float, users: int
+    planted: lesson.Planted, learned: Gaussian | None, epsilon: float, count: int
 ) -> None:
     left, right = st.columns(ROOM_FOR_CONTROLS, gap="medium")
     truth = lesson.eigenvalues(planted.truth)
@@ -126,9 +183,9 @@ def _spectrum(
             "directions fall towards nothing, the model takes accidents of the few ratings for "
             "laws, and the error of the fills rises.",
         )
-        if users <= len(truth):
+        if count <= len(truth):
             st.markdown(
-                f"With {users} users, at most {users - 1} of the {len(truth)} directions can have "
+                f"With {count} users, at most {count - 1} of the {len(truth)} directions can have "
                 "any variance without ε: the rest is exactly 0 and some users' equations cannot be "
                 "solved."
             )
@@ -142,8 +199,8 @@ def _spectrum(
         )
 
 
-def _fills(users: int, epsilon: float, fill: float) -> None:
-    points = errors(users, epsilon)
+def _fills(chosen: Chosen) -> None:
+    points = errors(chosen.users, chosen.epsilon, chosen.seed)
     left, right = st.columns(ROOM_FOR_CONTROLS, gap="medium")
     with left:
         head(
@@ -162,8 +219,9 @@ def _fills(users: int, epsilon: float, fill: float) -> None:
             for p in points
         )
         chart(
-            figures.fill_figure(points, fill, dark=is_dark()),
-            f"Error of the fills by fill ratio with {users} users and ε = {epsilon:g}. {said}.",
+            figures.fill_figure(points, chosen.fill, dark=is_dark()),
+            f"Error of the fills by fill ratio with {chosen.users} users and "
+            f"ε = {chosen.epsilon:g}. {said}.",
             key="learn_fills",
         )
         if any(p.learned != p.learned for p in points):

@@ -1,39 +1,88 @@
-"""What the lesson's chapters share: a picture's head, and the controls' common look."""
+"""What the lesson's chapters share: their first screen, a picture's head, the controls' look."""
 
 from __future__ import annotations
 
-import streamlit as st
+from collections.abc import Sequence
+from typing import NamedTuple
 
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from gmc_dashboard.shared.components import number_row
 from gmc_dashboard.shared.presenting import presenting
 
 # From none to far too much; the paper's choice is among them.
 EPSILONS = (0.0, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0)
 USERS_TWO = 80
 ROOM_FOR_CONTROLS = (2, 3)
+ROOM_FOR_PICTURE = (3, 2)  # with its legend beside it, which a projector does not show
+ROOM_ON_PROJECTOR = (1, 1)
 
 
-def head(title: str, formula: str, sentence: str) -> None:
-    """A picture's title, the formula that it shows, and what that means in plain words.
+class Stage(NamedTuple):
+    """A chapter's first screen: the picture, and beside it what moves it and what it says."""
 
-    On a projector the title alone: the rest is what the teacher says.
+    picture: DeltaGenerator
+    numbers: DeltaGenerator
+    controls: DeltaGenerator
+    words: DeltaGenerator
+
+
+def stage() -> Stage:
+    """Places in which picture, numbers and controls are seen together.
+
+    The picture comes first, so that it stands above the sliders where a phone shows one column.
+    On a projector, where the numbers are one line, they stand above both.
     """
-    st.subheader(title, anchor=False)
+    large = presenting()
+    above = st.container() if large else None
+    left, right = st.columns(ROOM_ON_PROJECTOR if large else ROOM_FOR_PICTURE, gap="medium")
+    numbers = above or right.container()
+    return Stage(left.container(), numbers, right.container(), right.container())
+
+
+def number_rows(*rows: Sequence[tuple[str, str] | tuple[str, str, str]]) -> None:
+    """Cards under each other, for a narrow column; on a projector all of them in one line."""
+    if presenting():
+        number_row([card for row in rows for card in row])
+        return
+    for row in rows:
+        number_row(row)
+
+
+def title(text: str) -> None:
+    """What a picture is about."""
+    st.subheader(text, anchor=False)
+
+
+def words(formula: str, sentence: str) -> None:
+    """The formula that a picture shows, and what that means in plain words.
+
+    None on a projector: that is what the teacher says.
+    """
     if presenting():
         return
     st.latex(formula)
     st.markdown(sentence)
 
 
+def head(text: str, formula: str, sentence: str) -> None:
+    """A picture's title with its words."""
+    title(text)
+    words(formula, sentence)
+
+
 def epsilon_slider(key: str, default: float = 0.3) -> float:
     """ε from 0 to 2."""
     return float(
         st.select_slider(
-            "ε, added to every variance (the paper takes 0.3)",
+            "ε (the paper takes 0.3)",
             EPSILONS,
             default,
             format_func=lambda value: f"{value:g}",
             key=key,
             bind="query-params",
             persist_state="session",
+            help="Added to every variance in every M-step.",
         )
     )

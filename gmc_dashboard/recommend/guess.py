@@ -31,6 +31,7 @@ from gmc_dashboard.recommend.rating_rows import rating_text
 from gmc_dashboard.recommend.views import beyond_scale
 from gmc_dashboard.shared import context, link_state
 from gmc_dashboard.shared.components import chart, empty_state, escape, fact
+from gmc_dashboard.shared.frames import frame
 from gmc_dashboard.shared.theme import is_dark
 
 NAMES = "game_names"  # in the session: what was typed last
@@ -276,7 +277,7 @@ def _known(model: GaussianModel, question: Question) -> None:
     items, values = question.known_items[order], question.known_values[order]
     noun = "title" if len(items) == 1 else "titles"
     st.markdown(f"**What else this user rated: {len(items):,} {noun}**")
-    st.dataframe(
+    frame(
         pd.DataFrame({"Title": [model.title(int(item)) for item in items], "Rating": values}),
         hide_index=True,
         height=min(320, 35 * len(items) + 38),
@@ -297,7 +298,7 @@ def _score(run: Run, found: list[Standing], played: int, rounds: int) -> None:
     words = figures.describe_scores(found)
     over = "all rounds" if played == rounds else "1 round" if played == 1 else f"{played} rounds"
     st.markdown(f"**Score after {over}**")
-    st.dataframe(
+    frame(
         figures.score_table(found),
         hide_index=True,
         height="content",

@@ -122,6 +122,15 @@ def _batch(run: Run, name: str, model: GaussianModel, posterior: Posterior, kind
     return list(items)
 
 
+def offer(name: str, items: Sequence[int]) -> None:
+    """Put these titles on offer next, at most a batch of them, in place of those that are.
+
+    name : under which the visitor's ratings are kept.
+    """
+    st.session_state["picks"] = WELL_KNOWN
+    st.session_state[f"{name}_batch"] = (WELL_KNOWN, list(items[:BATCH]))
+
+
 def _more(name: str) -> None:
     st.session_state.pop(f"{name}_batch", None)
 

@@ -18,6 +18,7 @@ from gmc_dashboard.recommend.data import completed_table
 from gmc_dashboard.recommend.one_user import People
 from gmc_dashboard.shared import link_state
 from gmc_dashboard.shared.components import chart, download, escape, fact
+from gmc_dashboard.shared.frames import frame, rows_of
 from gmc_dashboard.shared.tables import to_csv
 from gmc_dashboard.shared.theme import is_dark
 from gmc_dashboard.shared.units import minus
@@ -58,8 +59,9 @@ def recommendations(
     table["Interval"] = figures.interval_texts(table)
     scale = model.scale
     number = st.column_config.NumberColumn
-    event = st.dataframe(
+    event = frame(
         table,
+        projected=["Title", "Rating", "Interval"],
         height="content" if len(table) <= 12 else 460,
         hide_index=True,
         column_order=["Title", "Rating", "Prediction", "Interval", "Genres", "Ratings"],
@@ -86,7 +88,7 @@ def recommendations(
     if words := beyond_scale(table["Prediction"], scale):
         fact(words)
     interval_note.draw(run, model)
-    _explanation(model, posterior, found, event.selection.rows)
+    _explanation(model, posterior, found, rows_of(event))
 
 
 def _explanation(
@@ -181,7 +183,7 @@ def hidden_ratings(
     if not len(table):
         return
     chart(figures.held_out_figure(model, table, dark=is_dark()), words, key="hidden_chart")
-    st.dataframe(
+    frame(
         table,
         hide_index=True,
         column_config={

@@ -23,17 +23,25 @@ from gmc_dashboard.recommend.one_user import (
 from gmc_dashboard.recommend.rating_rows import clear, listed, rated, rating_row, search_row
 from gmc_dashboard.shared import history, link_state
 from gmc_dashboard.shared.components import escape, fact
+from gmc_dashboard.shared.linked_choice import linked_choice
 
+YOURSELF = "Yourself"  # the way that the visitor's own ratings belong to
 NOT_GIVEN = "(not given)"
 ROWS = 5  # of the visitor's own ratings at once
 MAX_PICKED = 5_000  # users in the box; the filter narrows down to any
 
 
+def own_name(run: Run, model: GaussianModel) -> str:
+    """The name under which the visitor's own ratings are kept.
+
+    A run that goes on, and another run on the same items, have the same ratings.
+    """
+    return f"mine_{covariance_data.vocabulary(covariance_data.key_of(run.id), model)}"
+
+
 def own_ratings(run: Run, model: GaussianModel) -> str:
     """Search and rate titles; returns the name under which the ratings are kept."""
-    key = covariance_data.key_of(run.id)
-    # A run that goes on, and another run on the same items, have the same ratings.
-    name = f"mine_{covariance_data.vocabulary(key, model)}"
+    key, name = covariance_data.key_of(run.id), own_name(run, model)
     linked = st.query_params.get("rated", "")
     # Back to where nothing was rated yet does not throw away what was rated since.
     back = history.returned() and linked not in ("", to_text(model, rated(name)))
@@ -140,18 +148,7 @@ def pick_user(run: Run, model: GaussianModel) -> tuple[People, int] | None:
         groups["novel"] = "new to the model"
     group = "training"
     if len(groups) > 1:
-        group = (
-            st.segmented_control(
-                "Users",
-                list(groups),
-                format_func=groups.__getitem__,
-                default="novel",
-                required=True,
-                key="group",
-                bind="query-params",
-            )
-            or "novel"
-        )
+        group = linked_choice("Users", groups, "novel", key="group")
     people = novel_people(run, model) if group == "novel" else trained
     if people is None and group == "novel":
         st.info(

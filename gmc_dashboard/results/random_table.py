@@ -53,7 +53,7 @@ def as_frame(table: RandomTable, runs: Sequence[Run] = ()) -> pd.DataFrame:
         row = {
             "Method": one.method,
             "Source": str(one.reference),
-            "RMSE": f"{one.rmse:.4g}",
+            "RMSE": one.rmse_text,
             "Test ratings": one.split,
             "Uses besides": one.uses,
             "Settings chosen": CHOSEN_WORDS[one.chosen],

@@ -25,7 +25,7 @@ STEPS = (
     *("view", "titles_from", "title", "who", "user", "tab", "chapter", "tour"),
 )
 # Buttons that lead to another page; what they write belongs to that page's address.
-LEAVING = ("leave_to_fit", "leave_to_tour")
+LEAVING = ("leave_to_fit", "leave_to_recommend", "leave_to_tour")
 _AGAIN, _ONCE_MORE = "gmc_dashboard.returned.again", "gmc_dashboard.returned.once_more"
 
 _SCRIPT = """<script>

@@ -9,7 +9,14 @@ import pytest
 from computed_runs import computed, small
 from playwright.sync_api import expect
 
-from browser.steps import MAIN, click_a_cell, download, in_both_themes, is_wider_than_the_window
+from browser.steps import (
+    HEATMAP,
+    MAIN,
+    click_a_cell,
+    download,
+    in_both_themes,
+    is_wider_than_the_window,
+)
 from gmc_core.runs.store import Store
 from tests.tools.screenshots import open_page, settle
 
@@ -28,6 +35,38 @@ def test_a_click_on_the_heatmap_shows_the_pair(app, page, run):
     click_a_cell(page, 0.8, 0.45)
     click_a_cell(page, 0.6, 0.3)
     assert page.get_by_role("combobox", name="Row").first.is_visible()
+
+
+def test_titles_are_picked_on_the_map_by_lasso_and_by_keyboard(app, page, run):
+    open_page(page, f"{app.url}/covariance?run={run}&view=Map")
+    plot = page.locator(".st-key-map_room .js-plotly-plot .nsewdrag").first
+    box = plot.bounding_box()
+    assert box is not None
+    corners = ((0.02, 0.02), (0.98, 0.02), (0.98, 0.98), (0.02, 0.98), (0.02, 0.05))
+    for index, (across, down) in enumerate(corners):
+        page.mouse.move(box["x"] + across * box["width"], box["y"] + down * box["height"], steps=3)
+        if index == 0:
+            page.mouse.down()
+    page.mouse.up()
+    page.wait_for_url(re.compile("map=([^&]+(,|%2C)){20}"))
+    settle(page)
+    picked = page.get_by_role("combobox", name="Picked titles")
+    page.get_by_role("button", name="Clear all").click()
+    page.wait_for_url(lambda url: "map=" not in url)
+    settle(page)
+    for count, word in enumerate(("Toy Story (1995)", "Fargo"), start=1):
+        picked.fill(word)
+        page.keyboard.press("Enter")
+        page.wait_for_url(re.compile(r"map=\w+" + r"(,|%2C)\w+" * (count - 1) + "$"))
+    page.keyboard.press("Escape")  # shuts the list, which hides all else from a screen reader
+    settle(page)
+    way = page.get_by_role("button", name="Show these in the heatmap")
+    way.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**titles_from=Search*")
+    settle(page)
+    assert page.get_by_role("combobox", name="Row").first.is_visible()
+    expect(page.locator(HEATMAP).first).to_contain_text("Fargo (1996)")
 
 
 # Keeps every iteration that the page has said it shows, in order.
@@ -128,6 +167,7 @@ def test_three_ratings_and_a_round_of_the_game_by_keyboard(app, page, run):
     [
         "covariance?view=Overview",
         "covariance?view=Titles",
+        "covariance?view=Map",
         "covariance?view=Neighbours",
         "covariance?view=Taste+axes",
         "covariance?view=Variances",

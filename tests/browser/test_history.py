@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 from computed_runs import computed, small
 from playwright.sync_api import expect
+from stored_runs import stored
 
+from gmc_core.fitting.experiment import describe, prepare
 from gmc_core.runs.store import Store
+from gmc_dashboard.shared import tour
 from tests.tools.screenshots import open_page, settle
 
 # In the order of the menu's links that the walk follows; each is its page's heading too.
@@ -158,3 +161,37 @@ def test_back_from_a_started_run_leads_to_its_settings(app, page, run):
     heading("Fit")(page)
     expect(noise).to_have_value("0.50")
     page.wait_for_url("**noise=0.5*")
+
+
+@pytest.fixture
+def tour_fits(app):
+    """The fits of the tour, finished with made-up records: no step has to wait for one."""
+    with Store(app.home) as store:
+        for config in tour.configs().values():
+            data = describe(prepare(config))
+            stored(store, config=config, data=data)
+
+
+def step(number: int, page_name: str) -> Seen:
+    def seen(page: Any) -> None:
+        heading(page_name)(page)
+        expect(page.get_by_text(f"{number} of 6", exact=True)).to_be_visible()
+
+    return seen
+
+
+def test_a_step_of_the_tour_by_key_is_one_step_back(app, page, tour_fits):
+    open_page(page, f"{app.url}/fit?tour=4")
+    here, there = step(4, "Fit"), step(5, "Covariance")
+    here(page)
+    settle(page)
+    page.keyboard.press("PageDown")
+    there(page)
+    settle(page)
+    both_ways(page, [here, there])
+    settle(page)
+    page.keyboard.press("PageUp")
+    here(page)
+    settle(page)
+    page.go_back()
+    there(page)

@@ -8,6 +8,9 @@ from browser.steps import PATIENCE_MS, button, run_of
 from tests.tools.screenshots import open_page, settle
 
 LEAST = 18  # px
+LEARN = ("1+Two+movies", "2+EM+step+by+step", "3+Many+movies")
+SLIDER = '[data-testid="stMain"] [data-testid="stSlider"]'
+PICTURE = '.gmc-plane svg, [data-testid="stPlotlyChart"]'
 SMALL = f"""() => {{
     const small = []
     const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
@@ -35,8 +38,14 @@ def test_no_small_text_on_the_projector(app, page):
     button(page, "Start the fit").click()
     run = run_of(page)
     page.get_by_text("held-out ratings:").wait_for(timeout=PATIENCE_MS)
-    for address in (f"fit?run={run}", "learn", f"covariance?run={run}&view=Titles"):
-        open_page(page, f"{app.url}/{address}&present=1".replace("learn&", "learn?"))
+    learn = [f"learn?chapter={chapter}" for chapter in LEARN]
+    for address in (f"fit?run={run}", *learn, f"covariance?run={run}&view=Titles"):
+        open_page(page, f"{app.url}/{address}&present=1")
         settle(page)
         assert page.evaluate(SMALL) == [], address
         assert not page.evaluate(WIDER), address
+        if address in learn:
+            # The picture, and all that moves it, without scrolling.
+            for seen in (page.locator(PICTURE).first, *page.locator(SLIDER).all()):
+                box = seen.bounding_box()
+                assert box["y"] + box["height"] <= 720, address

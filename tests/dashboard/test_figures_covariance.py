@@ -1,6 +1,7 @@
 """Figures of the Covariance page: limits, labels, clicks, words."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,8 +10,10 @@ import pytest
 from gmc_core.fitting.experiment import ExperimentConfig, run_experiment
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.model import analysis, item_orders, taste
+from gmc_core.model.title_map import title_map
 from gmc_core.protocol.filters import Filter
 from gmc_dashboard.covariance import figures as figures
+from gmc_dashboard.covariance import map_figures
 from gmc_dashboard.covariance import taste_figures as taste_figures
 
 
@@ -167,3 +170,60 @@ def test_variances_are_drawn_by_webgl_on_a_log_axis(model):
     none = taste.VarianceProfile(profile.counts * 0, profile.mean, profile.variance)
     assert len(taste_figures.variance_figure(none, titles).data[0].x) == 0
     assert "not drawn" in taste_figures.describe_variance(none)
+
+
+# The map of the titles -----------------------------------------------------------------
+
+
+def no_two_overlap(points, widths, placed):
+    boxes = [map_figures._box(points[index], widths[index], 12, side) for index, side in placed]
+    return not any(
+        map_figures._overlap(one, other)
+        for place, one in enumerate(boxes)
+        for other in boxes[:place]
+    )
+
+
+def test_labels_on_the_map_leave_each_other_room():
+    rng = np.random.default_rng(0)
+    points = rng.uniform(0, 400, (80, 2))
+    widths = rng.uniform(60, 160, 80).tolist()
+    placed = map_figures.place_labels(points, widths, 12, (400, 400))
+    assert 10 < len(placed) < 80
+    assert placed[0][0] == 0  # the first has the choice
+    assert no_two_overlap(points, widths, placed)
+    # Two titles in one place: on different sides of it.
+    placed = map_figures.place_labels(np.full((2, 2), 200.0), [80.0] * 2, 12, (400, 400))
+    assert len({side for _, side in placed}) == 2
+
+
+def test_the_map_names_colours_and_rings(model):
+    found = title_map(model, np.arange(30))
+    figure = map_figures.map_figure(model, found, {3, 5})
+    points = [trace for trace in figure.data if trace.mode == "markers"]
+    *groups, rings = points
+    assert sorted(item for trace in groups for item in trace.customdata) == list(range(30))
+    assert list(rings.customdata) == [3, 5]
+    colours = [trace.marker.color for trace in groups]
+    assert len(set(colours)) == len(groups) > 2
+    narrow, wide = (trace for trace in figure.data if trace.mode == "text")
+    assert {3, 5} <= set(wide.customdata)  # what is picked comes first
+    assert 0 < len(narrow.customdata) <= len(wide.customdata)
+    assert figure.layout.yaxis.scaleanchor == "x"
+    assert "Far left" in map_figures.describe_map(model, found)
+    sentence = map_figures.held_sentence(found)
+    assert f"dimensions hold {100 * found.held:.0f} %" in sentence
+    assert f"share {100 * found.common:.0f} %" in sentence
+
+
+def test_genres_beyond_the_commonest_are_other(model):
+    groups = map_figures.by_genre(model, list(range(60)), 2)
+    assert set(groups) - {map_figures.OTHER} <= {
+        genre for genres in model.item_info.genres for genre in genres[:1]
+    }
+    assert len(groups) == 3
+    assert sorted(place for places in groups.values() for place in places) == list(range(60))
+    bare = replace(model, item_info=replace(model.item_info, genres=((),) * len(model.items)))
+    assert map_figures.by_genre(bare, [4, 7]) == {"": [0, 1]}
+    found = title_map(bare, np.arange(30))
+    assert map_figures.map_figure(bare, found).layout.showlegend is False

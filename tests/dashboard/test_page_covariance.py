@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from computed_runs import computed, opened, small, texts
 
+from gmc_core.model import item_orders
 from gmc_core.runs.store import Store
 from gmc_dashboard.covariance import data as covariance_data
+from gmc_dashboard.covariance import title_map
 from gmc_dashboard.recommend import rating_rows
 
 pytestmark = pytest.mark.usefixtures("fresh")
@@ -80,7 +82,9 @@ def test_columns_as_signals_are_explained(ids):
     assert "rows (users) as signals" in texts(at)
 
 
-@pytest.mark.parametrize("view", ["Overview", "Titles", "Neighbours", "Taste axes", "Variances"])
+@pytest.mark.parametrize(
+    "view", ["Overview", "Titles", "Map", "Neighbours", "Taste axes", "Variances"]
+)
 def test_every_view_opens_from_a_link(ids, view):
     at = opened(PAGE, run=ids["weak"], view=view)
     assert not at.exception
@@ -221,6 +225,16 @@ def test_neighbours_of_a_linked_title(ids):
     assert "no title with the id nothing" in at.warning[0].value
 
 
+def test_neighbours_on_a_projector_are_a_plain_table(ids):
+    at = opened(PAGE, run=ids["weak"], view="Neighbours", present="1")
+    assert not at.exception
+    assert not at.dataframe
+    (table,) = at.table
+    assert list(table.value.columns) == ["Title", "Correlation", "Both"]
+    assert len(table.value) == 10
+    assert "… and 5 more" in texts(at)
+
+
 def test_a_large_minimum_leaves_a_hint(ids):
     at = opened(PAGE, run=ids["weak"], view="Neighbours")
     least = at.number_input(key="neighbours_least")
@@ -234,6 +248,69 @@ def test_every_axis_has_words(ids):
         at = at.segmented_control(key="axis").set_value(axis).run()
         assert not at.exception
         assert f"Axis {axis} carries" in texts(at)
+
+
+def alone(value):
+    """A parameter of the address, however AppTest gives it."""
+    return value if isinstance(value, str) else value[0]
+
+
+def picked(at):
+    return next(box for box in at.multiselect if box.label == "Picked titles")
+
+
+def test_titles_picked_on_the_map_go_to_the_heatmap(ids):
+    at = opened(PAGE, run=ids["weak"], view="Map")
+    assert at.button(key="map_to_heatmap").disabled
+    with Store() as store:
+        thirty = item_orders.ordered(store.model(ids["weak"]), "popularity")[:30].tolist()
+    assert "have a variance of 60 together" in texts(at)
+    at = picked(at).set_value([4, 7, 9]).run()
+    linked = alone(at.query_params["map"])
+    twice = f"{linked},{linked},no-such-id"
+    again = opened(PAGE, run=ids["weak"], view="Map", map=twice, map_n="30")
+    assert picked(again).value == [item for item in (4, 7, 9) if item in thirty]
+    assert "have a variance of 30 together" in texts(again)
+    at = at.button(key="map_to_heatmap").click().run()
+    assert not at.exception
+    assert at.segmented_control(key="view").value == "Titles"
+    assert at.segmented_control(key="titles_from").value == "Search"
+    assert at.multiselect[0].value == [4, 7, 9]
+    assert alone(at.query_params["titles"]) == linked
+    assert "map" not in at.query_params
+    # The address alone shows the same.
+    query = {name: alone(value) for name, value in at.query_params.items()}
+    assert opened(PAGE, **query).multiselect[0].value == [4, 7, 9]
+    at = at.segmented_control(key="view").set_value("Map").run()
+    assert picked(at).value == [4, 7, 9]
+
+
+def test_titles_picked_on_the_map_are_offered_on_recommend(ids):
+    at = picked(opened(PAGE, run=ids["weak"], view="Map")).set_value([4, 7, 9]).run()
+    with Store() as store:
+        model = store.model(ids["weak"])
+    at = at.button(key="leave_to_recommend").click().run()
+    assert not at.exception
+    assert at.title[0].value == "Recommend"
+    offered = [text.value for text in at.markdown]
+    place = offered.index("**Rate next**") + 1
+    named = [model.title(item) for item in sorted((4, 7, 9), key=lambda m: -model.item_counts[m])]
+    assert [text.replace("\\", "") for text in offered[place : place + 3]] == named
+
+
+def test_what_is_drawn_around_is_picked(monkeypatch):
+    points = [{"customdata": [8]}, {"customdata": 3}, {"customdata": [8]}, {"x": 1.0}]
+    state = {"chart": {"selection": {"points": points}}}
+    monkeypatch.setattr(title_map.st, "session_state", state)
+    title_map._take("chart", "box", [1, 3, 8, 9])
+    assert state["box"] == [3, 8]
+
+
+def test_a_map_of_two_titles_says_why_there_is_none(empty):
+    run = computed(empty, small(items=2, iterations=1))
+    at = opened(PAGE, run=run.id, view="Map")
+    assert not at.exception
+    assert "A map needs 3 titles or more, and there are 2" in texts(at)
 
 
 def test_star_texts():

@@ -23,8 +23,8 @@ from gmc_core.data.ratings import RatingScale
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol import metrics
 from gmc_core.runs.store import queue as worker_side
-from gmc_dashboard.fit import fit_form, playing, run_words
-from gmc_dashboard.shared import found_run, references, sources, units
+from gmc_dashboard.fit import fit_form, run_words
+from gmc_dashboard.shared import found_run, playing, references, sources, units
 
 pytestmark = pytest.mark.usefixtures("asked")
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from dataclasses import replace
 
 import pytest
 from stored_runs import ML1M, charts, opened, small, stored, stored_comparison, texts
 
+from gmc_core.base.extras import EXTRAS
 from gmc_core.gaussian.settings import FitSettings
 from gmc_dashboard.runs.figures import link, runs_table
+from gmc_dashboard.shared import run_actions
 
 pytestmark = pytest.mark.usefixtures("asked")
 
@@ -195,3 +199,23 @@ def test_picked_fits_on_one_split_lead_to_one_chart(store):
     pick(at, run, other, elsewhere)
     labels = [link.proto.label for link in at.get("page_link")]
     assert "Draw beside each other on Fit" not in labels
+
+
+def test_a_paper_bundle_is_offered_where_there_is_something_to_draw(store, monkeypatch):
+    def button(run):
+        at = opened("runs", picked=run.id)
+        labelled = {element.proto.label: element.proto for element in at.get("download_button")}
+        return labelled["For a paper (zip)"]
+
+    done = stored(store)
+    assert not button(done).disabled
+    with zipfile.ZipFile(io.BytesIO(run_actions.bundled(done.id))) as archive:
+        assert f"gmc-run-{done.id}/README.txt" in archive.namelist()
+    with monkeypatch.context() as patch:
+        patch.setitem(EXTRAS, "figures", {"matplotlib": "no_such_module"})
+        found = button(done)
+    assert found.disabled
+    assert "[figures]" in found.help
+    waiting = button(stored(store, "queued"))
+    assert waiting.disabled
+    assert waiting.help == "Nothing has been computed yet."

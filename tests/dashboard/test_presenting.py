@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import plotly.graph_objects as go
 import pytest
 import stored_runs
+import streamlit as st
 from stored_runs import opened, stored, texts, use_folders
 
 from gmc_core.data.ratings import RatingScale
 from gmc_core.runs.findings import Evidence, next_steps
 from gmc_core.runs.store import Store
-from gmc_dashboard.shared import presenting, tour
+from gmc_dashboard.shared import frames, presenting, tour
 from gmc_dashboard.shared.theme import style
 
 LEAD = "Why one Gaussian can fill in"
@@ -145,3 +147,23 @@ def test_the_tours_fits_are_those_that_the_fit_page_proposes(asked):
     scale = RatingScale(0.5, 5.0, 0.5)
     wanted = tour.FITS["epsilon"].resolved(scale, 60)
     assert proposed["epsilon"].resolved(scale, 60) == wanted
+
+
+def test_a_projected_table_has_the_labels_and_formats_of_its_columns():
+    table = pd.DataFrame(
+        {
+            "title": ["*M_A*S*H*", None],
+            "nmae": [0.41234, float("nan")],
+            "gain": [-0.5, 0.5],
+            "n": [1_000_209, 7],
+            "share": [0.5, 1.25],
+        }
+    )
+    number = st.column_config.NumberColumn
+    config = {"title": "Title", "nmae": number("NMAE", format="%+.3f"), "n": number("n", width=3)}
+    shown = frames.styled(table, config, "–")
+    cells = shown.to_html()
+    for expected in (r"\*M\_A\*S\*H\*", "+0.412", "–", "−0.5", "1000209", "0.5", "1.25"):
+        assert f">{expected}<" in cells
+    assert list(shown.data.columns) == ["Title", "NMAE", "gain", "n", "share"]
+    assert pd.api.types.is_numeric_dtype(shown.data["NMAE"])  # stays flush right

@@ -81,6 +81,8 @@ def test_a_link_of_the_guide_shows_what_it_says(link):
         if name in at.session_state:
             shown = at.session_state[name]
             assert value == str(shown) or float(value) == shown, name
+        elif name == "learn_steps_users":  # written back with two decimals
+            assert at.session_state[f"link.{name}."] == "0:2.20,4.70"
         else:  # of a run, and there is none yet
             assert parts.path in ("/covariance", "/recommend")
 
@@ -105,6 +107,9 @@ def test_the_figures_of_the_lesson_are_those_of_the_program():
         told = lesson.tell(lesson.two_movies(USERS_TWO, 0.15, 0.8), method, epsilon)
         thin.append(f"{lesson.eigenvalues(told.gaussians[-1])[0]:.3f}".lstrip("0"))
     assert "*Answer:* {}, {} and {}.".format(*thin) in exercise(2)
+    pulled, _ = lesson.changed(lesson.two_movies(USERS_TWO, 0.15, 0.8), {0: (2.2, 4.7)})
+    kept = lesson.eigenvalues(lesson.tell(pulled, "paper", 0.0).gaussians[-1])[0]
+    assert f"keeps the ellipse open: {kept:.3f}".replace("0.", ".") in exercise(2)
     planted = lesson.twenty_movies(200, 0.3)
     errors = [
         planted.error(lesson.tell(planted, "paper", e).last.estimates) for e in (0.0, 0.3, 2.0)

@@ -23,7 +23,7 @@ from gmc_core.gaussian.models import settings_for
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.runs.store import Store
 from gmc_core.runs.store.waiting import cost_with_estimate, estimate_of, remaining
-from gmc_core.runs.sweeps import SweepConfig, submit_sweep
+from gmc_core.runs.sweeps import SweepConfig, submit_or_find_sweep
 from gmc_dashboard.fit import cost_view, run_words
 from gmc_dashboard.shared import context, warm_up
 
@@ -250,7 +250,7 @@ def test_a_run_with_nothing_before_it_waits_for_the_worker_only(store):
 def test_a_sweep_waits_behind_others_but_not_behind_itself(store):
     before = store.submit(small(seed=9))
     sweep = SweepConfig(small(), epsilons=(0.1, 0.3), iterations=(4,), seeds=(0,))
-    parent = submit_sweep(store, sweep, cost=cost_with_estimate({}, PLAN))
+    parent = submit_or_find_sweep(store, sweep, cost=cost_with_estimate({}, PLAN))[0]
     assert [run.id for run in store.waiting(parent.id).ahead] == [before.id]
     children = store.runs(parent=parent.id)
     # Of its own fits only the second one waits behind the first.

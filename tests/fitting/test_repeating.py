@@ -23,7 +23,7 @@ from gmc_core.protocol.filters import Filter
 from gmc_core.runs.store import Run, Store
 from gmc_core.runs.store.command import arguments_of, command
 from gmc_core.runs.store.transfer import export, import_run
-from gmc_core.runs.sweeps import SweepConfig, submit_sweep
+from gmc_core.runs.sweeps import SweepConfig, submit_or_find_sweep
 from gmc_core.runs.worker import work
 from gmc_dashboard.shared import sources
 
@@ -249,7 +249,7 @@ def test_other_data_than_expected_are_refused_where_they_are_known(tmp_path, mon
         store.submit_or_find(replace(config, expected={"noise": "0" * 16}))
     sweep = SweepConfig(replace(config, expected={"ratings": "0" * 16}), (0.1, 1.0))
     with pytest.raises(DataError, match="0000000000000000"):
-        submit_sweep(store, sweep)
+        submit_or_find_sweep(store, sweep)
     assert len(store.runs()) == 1
     right = {"ratings": str(run.data_sha256), "data": file_sha256(tmp_path / "r.csv")}
     assert store.submit_or_find(replace(config, expected=right)) == (store.run(run.id), False)
@@ -303,7 +303,7 @@ def test_the_sweeps_command_knows_the_data_of_its_fits(tmp_path):
     store = Store(tmp_path / "home")
     base = ExperimentConfig(data=str(odd_file(tmp_path / "r.csv")), reading=READING, filter=FEW,
                             fit=FITS["paper"])  # fmt: skip
-    sweep = submit_sweep(store, SweepConfig(base, (0.1, 1.0), (1, 2), (0, 1)))
+    sweep = submit_or_find_sweep(store, SweepConfig(base, (0.1, 1.0), (1, 2), (0, 1)))[0]
     work(store, idle_seconds=0, polite=False)
     line = store.command(sweep.id)
     assert line.startswith("gmc sweep --epsilon=0.1,1 --iterations=1,2 --seeds=0,1 ")

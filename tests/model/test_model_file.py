@@ -11,6 +11,7 @@ from making import random_table, ratings_of
 
 from gmc_core.base import array_archive
 from gmc_core.base.errors import ConfigError, ModelFileError
+from gmc_core.data.rating_times import UNKNOWN_TIME
 from gmc_core.data.ratings import ItemInfo, Ratings, Vocabulary
 from gmc_core.fitting.fit import run_fit
 from gmc_core.gaussian.settings import FitSettings
@@ -374,3 +375,28 @@ def test_parts_that_do_not_fit_together(saved, change):
 def test_settings_survive_with_a_path(tmp_path):
     model = replace(model_of(), settings=FitSettings(noise="Ω/noise.csv", initial=2.5))
     assert load_model(save_model(model, tmp_path / "m.npz")).settings == model.settings
+
+
+def test_times_of_ratings_are_kept_and_may_be_missing(tmp_path):
+    model = model_of()
+    times = 10**9 + np.arange(len(model.ratings))
+    times[3] = UNKNOWN_TIME
+    timed = replace(model, ratings=replace(model.ratings, times=times))
+    path = save_model(timed, tmp_path / "timed.npz")
+    assert np.array_equal(load_model(path).ratings.times, times)
+    # A file without them is one from before they were kept; whoever reads neither loses nothing.
+    header, arrays = array_archive.read(path, FORMAT, FORMAT_VERSION)
+    assert arrays.pop("times").dtype == np.int64
+    described = {k: v for k, v in header.items() if k not in ("format", "format_version", "arrays")}
+    array_archive.write(tmp_path / "old.npz", FORMAT, FORMAT_VERSION, described, arrays)
+    assert load_model(tmp_path / "old.npz").ratings.times is None
+    array_archive.write(
+        tmp_path / "bad.npz", FORMAT, FORMAT_VERSION, described, {**arrays, "times": times * 1.0}
+    )
+    with pytest.raises(ModelFileError, match="times"):
+        load_model(tmp_path / "bad.npz")
+    array_archive.write(
+        tmp_path / "short.npz", FORMAT, FORMAT_VERSION, described, {**arrays, "times": times[1:]}
+    )
+    with pytest.raises(ModelFileError, match="do not fit together"):
+        load_model(tmp_path / "short.npz")

@@ -50,14 +50,6 @@ def test_dense_and_factored_pictures_are_the_means_over_bins(
         np.testing.assert_allclose(made.mean, mean, rtol=1e-6)
 
 
-def test_the_items_of_all_bins_are_all_items() -> None:
-    factor, sigma, orders = problem(103)
-    made = HeatmapBinner(orders, 10).binned(Gaussian(np.zeros(103), DenseCovariance(sigma)))
-    found = [made.items_of_bin("a", b) for b in range(10)]
-    assert np.array_equal(np.concatenate(found), orders["a"])
-    assert {len(items) for items in found} == {10, 11}
-
-
 def test_the_spectrum_converges_over_iterations_and_never_exceeds_the_truth() -> None:
     factor, sigma, orders = problem(120, rank=30)
     truth = np.linalg.eigvalsh(sigma)[::-1][:10]
@@ -108,7 +100,7 @@ def test_a_model_of_the_sample() -> None:
     assert made.orders == ("popularity", "genre", "year", "title")
     for items in picture_orders(model).values():
         assert np.array_equal(np.sort(items), np.arange(120))
-    first = made.items_of_bin("popularity", 0)
+    first = made.order_items["popularity"][:2]
     assert model.item_counts[first].min() >= np.sort(model.item_counts)[-2]
     columns = run_fit(no_split(ratings), FitSettings(iterations=1, signals="columns")).model()
     assert picture(columns).orders == ("index",)

@@ -20,7 +20,7 @@ from gmc_core.paper.claims.check import runs_of
 from gmc_core.runs.store import Run, Store
 from gmc_core.runs.store.submitting import key_of, source_of
 from gmc_core.runs.store.transfer import content_of, export, import_run
-from gmc_core.runs.sweeps import SweepConfig, submit_sweep
+from gmc_core.runs.sweeps import SweepConfig, submit_or_find_sweep
 from gmc_core.runs.worker import work
 
 CONFIG = replace(small(iterations=3), repetitions=2)
@@ -280,7 +280,7 @@ def test_an_unfinished_run_of_other_settings_begins_anew(
 
 
 def test_a_sweeps_fits_are_judged_one_by_one(again: Store, tmp_path: Path) -> None:
-    sweep = submit_sweep(again, SweepConfig(small(), (0.1,), (1,), (0, 1)))
+    sweep = submit_or_find_sweep(again, SweepConfig(small(), (0.1,), (1,), (0, 1)))[0]
     work(again, idle_seconds=0, polite=False)
     export(again, sweep.id, tmp_path / "sweep.zip")
     again.delete(sweep.id)

@@ -14,40 +14,42 @@ from gmc_core.fitting.experiment import ExperimentConfig
 from gmc_core.runs.store import Store, StoreError, home
 from gmc_core.runs.worker import work
 
-SUBMITTER = """
-import sys
+# Five processes that submit at the same time: forked, so that the imports are done once.
+SUBMITTERS = """
+import os, sys
 from store_workers import small
 from gmc_core.runs.store import Store
-store = Store(sys.argv[1])
-first = int(sys.argv[2])
 sys.stdin.readline()
-for number in range(first, first + 10):
-    # A name tells who asked; every setting is asked for by two of the processes.
-    print(store.submit(small(epsilon=0.1 + number // 2 % 25, iterations=1), label=str(number)).id)
+for first in range(0, 50, 10):
+    if os.fork() == 0:
+        store = Store(sys.argv[1])
+        for number in range(first, first + 10):
+            # A name tells who asked; every setting is asked for by two of the processes.
+            config = small(epsilon=0.1 + number // 2 % 25, iterations=1)
+            os.write(1, f"{store.submit(config, label=str(number)).id}\\n".encode())
+        os._exit(0)
+assert [os.wait()[1] for _ in range(5)] == [0] * 5
 """
 
 
 def test_fifty_submissions_from_five_processes(tmp_path: Path) -> None:
     """Done when: none lost, none run twice, not corrupt, states consistent."""
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", SUBMITTER, str(tmp_path), str(10 * k)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
-            env={"PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}", "PATH": ""},
-        )
-        for k in range(5)
-    ]
+    submitters = subprocess.Popen(
+        [sys.executable, "-c", SUBMITTERS, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env={"PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}", "PATH": ""},
+    )
     with Nursery(tmp_path, idle_seconds=0.5, beside=True, polite=False) as nursery:
-        for process in processes:
-            assert process.stdin is not None
-            process.stdin.write("go\n")
-            process.stdin.flush()
+        assert submitters.stdin is not None
+        submitters.stdin.write("go\n")
+        submitters.stdin.flush()
         for _ in range(2):  # two workers take runs while they are being submitted
             nursery.worker()
-        ids = [line for process in processes for line in process.communicate()[0].split()]
+        ids = submitters.communicate()[0].split()
+        assert submitters.returncode == 0
         assert len(ids) == 50
         store = Store(tmp_path)
 

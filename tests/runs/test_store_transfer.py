@@ -29,7 +29,7 @@ from gmc_core.runs.store import Run, Store, StoreError
 from gmc_core.runs.store.command import arguments_of, command
 from gmc_core.runs.store.submitting import key_of
 from gmc_core.runs.store.transfer import export, import_run
-from gmc_core.runs.sweeps import SweepConfig, submit_sweep, sweep_results
+from gmc_core.runs.sweeps import SweepConfig, submit_or_find_sweep, sweep_results
 from gmc_core.runs.worker import work
 
 NASTY = '=HYPERLINK("x")<script>alert(1)</script>&"'
@@ -40,7 +40,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     store = Store(tmp_path_factory.mktemp("store"))
     config = replace(small(iterations=3), repetitions=2)
     store.annotate(store.submit(config, label=NASTY).id, NASTY)
-    submit_sweep(store, SweepConfig(small(), (0.1, 1.0), (1, 2), (0, 1)), label=NASTY)
+    submit_or_find_sweep(store, SweepConfig(small(), (0.1, 1.0), (1, 2), (0, 1)), label=NASTY)
     work(store, idle_seconds=0, polite=False)
     return store
 

@@ -15,7 +15,7 @@ from gmc_core.cli import main
 from gmc_core.fitting.experiment import run_experiment
 from gmc_core.fitting.fit import IterationRecord
 from gmc_core.runs.store import Store
-from gmc_core.runs.sweeps import SweepConfig, log_epsilons, submit_sweep, sweep_results
+from gmc_core.runs.sweeps import SweepConfig, log_epsilons, submit_or_find_sweep, sweep_results
 from gmc_core.runs.worker import work
 
 
@@ -51,7 +51,7 @@ def test_values_without_meaning_are_refused(values: dict) -> None:
 
 def test_a_sweep_equals_single_fits(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    parent = submit_sweep(store, sweep())
+    parent = submit_or_find_sweep(store, sweep())[0]
     assert parent.kind == "sweep"
     assert parent.state == "queued"
     assert parent.children == {"queued": 4}
@@ -81,23 +81,23 @@ def test_a_sweep_equals_single_fits(tmp_path: Path) -> None:
 
 def test_the_same_sweep_is_found_and_shares_runs_with_another(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    parent = submit_sweep(store, sweep())
-    assert submit_sweep(store, sweep()).id == parent.id
+    parent = submit_or_find_sweep(store, sweep())[0]
+    assert submit_or_find_sweep(store, sweep())[0].id == parent.id
     work(store, idle_seconds=0, polite=False)
-    assert submit_sweep(store, sweep()).id == parent.id
-    wider = submit_sweep(store, sweep(epsilons=(0.1, 1.0, 5.0)))
+    assert submit_or_find_sweep(store, sweep())[0].id == parent.id
+    wider = submit_or_find_sweep(store, sweep(epsilons=(0.1, 1.0, 5.0)))[0]
     work(store, idle_seconds=0, polite=False)
     reused = [run for run in store.runs(parent=wider.id) if "identical" in run.message]
     assert len(reused) == 4
     both = sweep_results(store, wider.id)
     old = sweep_results(store, parent.id)
     assert both[both.epsilon < 2].nmae.tolist() == old.nmae.tolist()
-    assert submit_sweep(store, sweep(), again=True).id != parent.id
+    assert submit_or_find_sweep(store, sweep(), again=True)[0].id != parent.id
 
 
 def test_partial_results_cancel_and_resume(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    parent = submit_sweep(store, sweep(iterations=8))
+    parent = submit_or_find_sweep(store, sweep(iterations=8))[0]
     on_the_way = []
 
     def one_is_done(_: IterationRecord) -> bool:

@@ -13,7 +13,7 @@ from store_workers import Nursery, alive, figures, kill, small, states, wait_for
 
 from gmc_core.comparison.plan import ComparisonPlan
 from gmc_core.runs.store import Store, artifacts
-from gmc_core.runs.sweeps import SweepConfig, submit_sweep, sweep_results
+from gmc_core.runs.sweeps import SweepConfig, submit_or_find_sweep, sweep_results
 from gmc_core.runs.worker import work
 
 KILLS = 20
@@ -21,7 +21,7 @@ KILLS = 20
 
 def undisturbed(home: Path, sweep: SweepConfig) -> tuple[list, list]:
     store = Store(home)
-    parent = submit_sweep(store, sweep, keep_models=True)
+    parent = submit_or_find_sweep(store, sweep, keep_models=True)[0]
     work(store, idle_seconds=0, polite=False)
     assert store.run(parent.id).state == "finished"
     children = store.runs(parent=parent.id)
@@ -36,7 +36,7 @@ def test_twenty_kills_during_a_sweep_change_nothing(tmp_path: Path) -> None:
     expected, sigmas = undisturbed(tmp_path / "quiet", sweep)
 
     store = Store(tmp_path / "noisy")
-    parent = submit_sweep(store, sweep, keep_models=True)
+    parent = submit_or_find_sweep(store, sweep, keep_models=True)[0]
     rng = random.Random(20)
     kills = 0
     with Nursery(store.path, idle_seconds=0, checkpoint_seconds=0.0, polite=False) as nursery:
@@ -54,7 +54,7 @@ def test_twenty_kills_during_a_sweep_change_nothing(tmp_path: Path) -> None:
             elif kills < KILLS and store.run(parent.id).state == "finished":
                 # It was faster than the killer: begin anew, the kills count on.
                 store.delete(parent.id)
-                parent = submit_sweep(store, sweep, keep_models=True)
+                parent = submit_or_find_sweep(store, sweep, keep_models=True)[0]
     children = store.runs(parent=parent.id)
     assert [figures(store, child.id) for child in children] == expected
     for child, sigma in zip(children, sigmas, strict=True):

@@ -22,7 +22,7 @@ from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol.filters import Filter
 from gmc_core.runs.comparisons import all_comparisons
 from gmc_core.runs.store import Store
-from gmc_core.runs.sweeps import SweepConfig, submit_sweep
+from gmc_core.runs.sweeps import SweepConfig, submit_or_find_sweep
 from gmc_core.runs.worker import work
 from gmc_dashboard.shared.components import PAGES as FOLDER
 from tests.tools.serving import launch_options, serve
@@ -41,12 +41,15 @@ VIEWS = {
     "learn-cost": "learn?chapter=4+What+it+costs",
     "data": "data",
     "data-titles": "data?tab=Most+rated+titles",
+    "data-times": "data?tab=Times",
+    "data-random": "data?protocol=random&held=5-folds&min_user=0&min_item=0",
     "fit": "fit?run={run}",
     "fit-settings": "fit",
     "sensitivity": "sensitivity?sweep={sweep}",
     "sensitivity-settings": "sensitivity",
     "covariance": "covariance?run={run}&view=Overview",
     "covariance-titles": "covariance?run={run}&n=36",
+    "covariance-map": "covariance?run={run}&view=Map&map=260,1196,1210",
     "covariance-neighbours": "covariance?run={run}&view=Neighbours&title=260",
     "covariance-axes": "covariance?run={run}&view=Taste+axes&axis=2",
     "covariance-variances": "covariance?run={run}&view=Variances",
@@ -142,7 +145,7 @@ def fill(home: Path, items: int | None, *, one: bool = False) -> dict[str, str]:
                 replace(small, fit=FitSettings(iterations=8)), EPSILONS, (4, 8), seeds=(0, 1, 2)
             )
             ids["other"] = store.submit(large, label="Ten times the paper's ε").id
-            ids["sweep"] = submit_sweep(store, grid, label="A grid of ε").id
+            ids["sweep"] = submit_or_find_sweep(store, grid, label="A grid of ε")[0].id
         work(store, idle_seconds=0, polite=False)
     return ids
 

@@ -96,7 +96,7 @@ class MatrixFactorisation:
         generator = np.random.Generator(np.random.PCG64(self.seed))
         items = np.zeros((train.n_items, 1 + self.factors))
         items[:, 1:] = generator.normal(0, START_DEVIATION, (train.n_items, self.factors))
-        # Whoever has no rating is not told from the mean by a random start.
+        # An item without ratings is predicted by the mean, and not by its random start.
         items[train.item_counts == 0] = 0
         for _ in range(self.sweeps):
             users = self._regress(of_users, items, team)

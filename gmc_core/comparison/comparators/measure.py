@@ -88,7 +88,8 @@ def run_method(method: Method, split: Split, team: ThreadPool) -> Outcome:
 def _memory() -> Iterator[list[int]]:
     """The most memory, beyond that at the start, seen by looking often."""
     process = psutil.Process()
-    # What the method before has freed but the allocator kept would hide a part.
+    # Memory that an earlier method has freed but the allocator kept is given back: used again, it
+    # would not show as growth.
     with suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
     start = process.memory_info().rss

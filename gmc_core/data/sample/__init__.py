@@ -10,6 +10,7 @@ from importlib.resources import as_file, files
 
 import numpy as np
 
+from gmc_core.data.rating_times import day_text
 from gmc_core.data.ratings import ItemInfo, Ratings, Vocabulary, frozen
 from gmc_core.data.readers.report import Loaded, LoadReport
 from gmc_core.data.readers.scales import HALF_STARS
@@ -48,6 +49,7 @@ def load() -> Loaded:
         times=stored["times"].astype(np.int64),
     )
     untitled = ratings.item_info.titles.count(None)
+    ends = [int(second) for second in (stored["times"].min(), stored["times"].max())]
     report = LoadReport(
         source="the sample of this package",
         format="sample",
@@ -62,7 +64,10 @@ def load() -> Loaded:
         scale_found="known: MovieLens half stars",
         users=len(users),
         items=len(items),
-        notes=(f"{untitled:,} rated items have no title",),
+        notes=(
+            f"times from {day_text(ends[0])} to {day_text(ends[1])} (UTC)",
+            f"{untitled:,} rated items have no title",
+        ),
     )
     return Loaded(ratings, report)
 

@@ -21,7 +21,8 @@ from gmc_core.protocol.splits import default_counts
 # Held-out ratings that resolve a paired difference of the margin on whole-star scales.
 WANTED_RATINGS = 2_500
 FEWEST_SPLITS, MOST_SPLITS = 3, 10
-# A printed figure has no pair: so many ratings give an interval of ± .003, or ± .0035.
+# A printed figure allows no paired difference, so its interval needs more ratings: with so many it
+# is ± .003 (weak) or ± .0035 (strong).
 TABLE_WEAK_RATINGS, TABLE_STRONG_RATINGS = 80_000, 60_000
 
 COMPONENTS = (2, 3)

@@ -22,8 +22,8 @@ WORDS: tuple[Word, ...] = ("holds", "does not hold", "not resolved", "not measur
 
 # The largest difference of NMAE that the paper itself calls marginal (section 3.3).
 MARGIN = 0.005
-# Values of which Student's interval is made: that of two is up to 13 times as wide as they lie
-# apart.
+# Student's interval is made of at least so many values: of two it would be 12.7 times as wide as
+# they lie apart.
 FEWEST = 3
 
 

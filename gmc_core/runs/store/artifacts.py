@@ -121,7 +121,7 @@ def load_checkpoint(folder: Path, key: str) -> Checkpoint | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile):
-        return None  # the repetition is computed anew, which costs time but no figure
+        return None  # the repetition is computed anew, with the same figures
 
 
 @dataclass(frozen=True, eq=False)

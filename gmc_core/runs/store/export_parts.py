@@ -64,7 +64,7 @@ def repeating_files(store: Store, run: Run) -> dict[str, bytes]:
 
 def _instructions(store: Store, run: Run, noise: str | None) -> str:
     """How to repeat it, in a few lines."""
-    data = _data(store, run)
+    data = data_of(store, run)
     lines = [run.title, "", "The command that repeats this run:", "", store.command(run.id), ""]
     kept = data.get("files")
     hashes = kept if isinstance(kept, dict) else {}
@@ -92,7 +92,7 @@ def _noise_file(store: Store, run: Run) -> tuple[str, bytes] | None:
     """The file of noise variances, unless it is gone or another by now."""
     if not isinstance(run.config.fit.noise, str):
         return None
-    kept = _data(store, run).get("files")
+    kept = data_of(store, run).get("files")
     wanted = kept.get("noise") if isinstance(kept, dict) else None
     path = Path(run.config.fit.noise)
     with suppress(OSError):
@@ -101,7 +101,7 @@ def _noise_file(store: Store, run: Run) -> tuple[str, bytes] | None:
     return None
 
 
-def _data(store: Store, run: Run) -> dict[str, Any]:
+def data_of(store: Store, run: Run) -> dict[str, Any]:
     """What is known of the data; a sweep's fits know it."""
     seen = [run.data, *(child.data for child in store.runs(parent=run.id))]
     return next((data for data in seen if data is not None), {})

@@ -165,6 +165,6 @@ def _check_picture(path: Path) -> None:
     from gmc_core.model.pictures import MAX_BINS, Picture
 
     with np.load(path, allow_pickle=False) as file:
-        if len(file["bin_starts"]) > MAX_BINS:  # a square of so many is made when it is read
+        if len(file["bin_starts"]) > MAX_BINS:  # reading makes a matrix of this number squared
             raise ValueError(f"{path.name} is larger than any picture")
     Picture.load(path)

@@ -44,7 +44,7 @@ def _comparison_key(
         scale = RatingScale(*data["scale"])
         identity, timed = plan.identity(scale), plan.reads_times(scale)
     except GmcError:
-        return None  # another package's Python is gone, say
+        return None  # such as a method of another package, whose Python is gone
     counts = {"weak_users": config.weak_users, "strong_users": config.strong_users}
     counts |= {name: value for name in OF_HELD_OUT if (value := getattr(config, name)) is not None}
     usual = usual_counts(config, data)
@@ -108,5 +108,5 @@ def _is_own(row: sqlite3.Row) -> bool:
             ):
                 return True
     except (GmcError, ValueError, TypeError, LookupError, AttributeError, OSError):
-        pass  # what cannot be read stands for nothing
+        pass  # nobody can tell that the key is that of these settings
     return False

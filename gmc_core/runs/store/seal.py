@@ -63,14 +63,15 @@ def is_ours(store: Store, content: dict[str, Any], files: dict[str, str] | None)
 
 
 def _mac(secret: bytes, content: dict[str, Any], files: dict[str, str]) -> str:
-    # There and back, so that what was written and what is read have the same text.
+    # Through JSON and back: a tuple and a list, say, give the same text then, so that the hash of
+    # what is exported equals that of what is read.
     plain = json.loads(json.dumps([content, files]))
     return hmac.new(secret, json.dumps(plain, sort_keys=True).encode(), hashlib.sha256).hexdigest()
 
 
 def _secret(store: Store) -> bytes:
     """The store's own, made when it is first needed."""
-    found = _kept_secret(store)  # read first: a full disk or a read-only one allows no more
+    found = _kept_secret(store)  # first, since on a full or read-only disk none can be made
     if found is not None:
         return found
     with store.writing() as database:

@@ -206,7 +206,7 @@ class Submitting(Reading):
         data = given or self.known_data(source)
         if data is not None:
             check_known(config, data["sha256"], data.get("files"))
-        key = key_of(config, data, plan)  # before the store is held: it may ask other Pythons
+        key = key_of(config, data, plan)  # before the transaction: it may start other Pythons
         with self.writing() as database:
             if given is not None:
                 self.remember_data(source, given)

@@ -97,7 +97,7 @@ def export(
     path = Path(path)
     format = format or {".npz": "model"}.get(path.suffix, path.suffix.lstrip("."))
     run = store.run(id)
-    _try_target(path)
+    check_target(path)
     if format == "json":
         plain = without_nan(content_of(store, run))
         sealed = {**plain, "seal": _sealed(store, plain, {}, tell)}
@@ -132,7 +132,7 @@ def content_of(store: Store, run: Run) -> dict[str, Any]:
     results = store.results(run.id)
     started = len(results)
     return {
-        # What earlier versions can read has their number.
+        # An earlier version reads it if the number is its own.
         "export_version": 1 if run.comparison is None else VERSION,
         "name": run.title,
         "run": run.as_dict(),
@@ -151,7 +151,7 @@ def content_of(store: Store, run: Run) -> dict[str, Any]:
     }
 
 
-def _try_target(path: Path) -> None:
+def check_target(path: Path) -> None:
     """Refuse, before any work, what cannot be written."""
     if not path.absolute().parent.exists():
         return  # it will be made

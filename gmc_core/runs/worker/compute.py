@@ -132,7 +132,7 @@ class Computation(Attempt):
                 return fit, list(start.records)
             except StateError as error:
                 log.warning("Run %s begins anew: %s", self.claim.run.id, error)
-            start = None  # or it would keep the old Σ alive
+            start = None  # its Σ is freed before the new fit needs memory
         return Fit(split, self.config.fit, team=self.team), []
 
     def _started(self, index: int, fit: Fit) -> None:

@@ -73,7 +73,7 @@ def _spawn(store: Store, idle_seconds: float) -> int:
                 env=environment,
                 start_new_session=True,
             )  # fmt: skip
-    # It is meant to outlive this process; where it does not, its entry among the
-    # system's processes goes with its end.
+    # It is meant to outlive this process. Where it ends earlier, somebody must wait for it, or it
+    # stays in the system's list of processes.
     threading.Thread(target=process.wait, name="restarter", daemon=True).start()
     return process.pid

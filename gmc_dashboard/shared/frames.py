@@ -1,0 +1,78 @@
+"""Tables that can be read on a projector, too.
+
+    event = frame(table, column_config=…, projected=("Title", "Rating"), on_select="rerun")
+    rows = rows_of(event)
+
+``st.dataframe`` draws into a canvas, whose type follows the page's only if that was set before.
+In the presentation view its place is taken by a plain table, which follows always: the most telling
+columns, the first rows. It cannot be sorted and no row can be chosen in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from gmc_dashboard.shared.components import escape
+from gmc_dashboard.shared.presenting import presenting
+from gmc_dashboard.shared.units import minus
+
+ROWS = 10  # on a projector; 18 px high text leaves no room for more
+
+
+def frame(table: pd.DataFrame, *, projected: Sequence[str] = (), **options: Any) -> Any:
+    """A table with the ``options`` of ``st.dataframe``; returns what that does, None if projected.
+
+    projected : the columns that a projector shows, as far as they are there; by default all.
+    """
+    if not presenting():
+        return st.dataframe(table, **options)
+    wanted = projected or options.get("column_order") or table.columns
+    columns = [name for name in wanted if name in table.columns]
+    shown = table[columns].head(ROWS)
+    st.table(
+        styled(shown, options.get("column_config") or {}, options.get("placeholder", "–")),
+        hide_index=options.get("hide_index"),
+        border="horizontal",
+        alt=options.get("alt"),
+    )
+    if len(table) > len(shown):
+        st.markdown(f"… and {len(table) - len(shown):,} more")
+    return None
+
+
+def rows_of(event: Any) -> list[int]:
+    """The rows chosen in a table of :func:`frame`; none in a projected one."""
+    return [] if event is None else list(event.selection.rows)
+
+
+def styled(table: pd.DataFrame, config: Mapping[str, Any], missing: str) -> Any:
+    """The table with the labels and number formats of a column configuration, as a styler."""
+    plain = table.copy()
+    formats: dict[Any, Any] = {}
+    labels = {name: _label(config.get(name), name) for name in table.columns}
+    for name in table.columns:
+        kind = config[name].get("type_config", {}) if isinstance(config.get(name), dict) else {}
+        if pd.api.types.is_numeric_dtype(plain[name]):
+            given = str(kind.get("format") or "")
+            usual = "%d" if pd.api.types.is_integer_dtype(plain[name]) else "%g"
+            formats[labels[name]] = _printed(given if given.startswith("%") else usual)
+        else:
+            plain[name] = plain[name].map(lambda cell: escape(str(cell)) if _known(cell) else None)
+    return plain.rename(columns=labels).style.format(formats, na_rep=missing)
+
+
+def _label(given: Any, name: str) -> str:
+    return escape(str((given if isinstance(given, str) else (given or {}).get("label")) or name))
+
+
+def _printed(pattern: str) -> Callable[[float], str]:
+    """Numbers as a pattern of C's printf shows them, as those of Streamlit's columns are."""
+    return lambda value: minus(pattern % value)
+
+
+def _known(cell: object) -> bool:
+    return cell is not None and cell == cell  # NaN is not

@@ -130,10 +130,10 @@ class UserFolding:
         left += np.einsum("pr,pr->p", whole[signals.owners], factors[signals.indices])
         each = np.full(signals.count, variance)
         # Once: estimating responses and loadings in turn again changes no digit of the errors.
-        found = loadings_m_step(turned, left[entries], believed, each, terms, team)
-        found = found.astype(np.float64) - self.nobody
+        new = loadings_m_step(turned, left[entries], believed, each, terms, team)
+        found = new.astype(np.float64) - self.nobody
         found[signals.sizes == 0] = 0.0  # which rounding may miss
-        return np.asarray(found)
+        return found
 
     def variances(
         self,

@@ -68,7 +68,7 @@ STRENGTH: Any = fit_setting(
     flag="--user-strength",
     models=TWO_SIDED,
     about="weight of the prior of T, the users' covariance, in items",
-    usual=dict.fromkeys(TWO_SIDED, 1000.0),
+    usual=dict.fromkeys(TWO_SIDED, 300.0),
     named="user ν = {:.4g}",
     control=Control(
         card="model",
@@ -83,13 +83,13 @@ STRENGTH: Any = fit_setting(
 )
 TARGET: Any = fit_setting(
     None,
-    kind=Numbers(2, metavar="O,R", example="0.02,0.1"),
+    kind=Numbers(2, metavar="O,R", example="0.1,0.1"),
     noun="The target of the users' prior",
     flag="--user-target",
     models=TWO_SIDED,
     about="what T is shrunk to: variance that all users share (11ᵀ), and that users who rated the "
     "same items share (implicit feedback)",
-    usual=dict.fromkeys(TWO_SIDED, (0.02, 0.1)),
+    usual=dict.fromkeys(TWO_SIDED, (0.1, 0.1)),
     scaled=True,
 )
 START: Any = fit_setting(

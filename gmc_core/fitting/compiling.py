@@ -162,7 +162,7 @@ def _run(kind: _Kind, users: int) -> None:
     name = "ordinal" if ordinal else "exact" if exact else "paper"
     chosen = settings_for(name)
     if two_sided:
-        chosen = replace(settings_for("two-sided"), ordered=ordinal)
+        chosen = replace(settings_for("two-sided"), ordered=ordinal, user_start=1)
     few = replace(
         chosen, dtype=cast(Precision, dtype), iterations=3, noise=0.5, epsilon=0.3,
         warm=1 if exact else None,

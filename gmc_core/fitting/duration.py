@@ -194,8 +194,9 @@ def estimate_seconds(
             seconds = work.map_em(first=t == 1)
         else:
             seconds = work.exact(t, warm, last=t == settings.iterations)
-            if settings.model == "two-sided" and t > warm:
-                seconds += work.users_step(first=t == warm + 1)
+            alone = max(settings.user_start or 1, warm)
+            if settings.model == "two-sided" and t > alone:
+                seconds += work.users_step(first=t == alone + 1)
         iterations.append(seconds + evaluating + _ITERATION)
     numbers = float(min(len(sizes), dimension)) * dimension if work.factored else dimension**2.0
     return Estimate(

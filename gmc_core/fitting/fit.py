@@ -348,7 +348,10 @@ class Fit:
         if settings.model == "two-sided":
             with team.whole():
                 users = self._users.prior
-            return TwoSidedEm(signals, settings.epsilon, self._given_noise, team, options, users)
+            alone = settings.user_start or 1
+            return TwoSidedEm(
+                signals, settings.epsilon, self._given_noise, team, options, users, alone
+            )
         return ExactEm(signals, settings.epsilon, self._given_noise, team, options)
 
     def seen(self) -> tuple[Signals, Gaussian]:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from gmc_core.data.ratings import Ratings
 from gmc_core.gaussian.iterate import EmState
@@ -64,7 +65,11 @@ class UsersSide:
         variance = float(self.noise.array[0, 0])
         zero, each = np.zeros(len(self.signals.values)), np.full(self.signals.count, variance)
         found = factor_e_step(transposed(self.signals), zero, users.loadings, each, team)
-        return UserFolding.of(self._target, self.prior, users, found.spreads, variance)
+        return self._folding(users, found.spreads)
+
+    def _folding(self, users: UserSide, spreads: npt.NDArray[np.floating]) -> UserFolding:
+        variance = float(self.noise.array[0, 0])
+        return UserFolding.of(self._target, self.prior, users, spreads, variance)
 
     def seen(
         self, query: Signals, state: EmState, team: ThreadPool, ordinal: OrdinalScale | None
@@ -73,9 +78,10 @@ class UsersSide:
         users = _users(state)
         if users is None:
             return query, state.gaussian
-        gaussian = joined(state.gaussian, users)
+        nobody = self._folding(users, np.zeros((0, 0))).nobody
+        gaussian = joined(state.gaussian, users, nobody)
         if query is self.signals:
-            return with_loadings(query, users.loadings), gaussian
+            return with_loadings(query, users.loadings - nobody), gaussian
         folding = self.folding(state, team)
         assert folding is not None
         found = folding.loadings(query, gaussian, self.noise, team, ordinal)
@@ -87,10 +93,12 @@ class UsersSide:
         users = _users(state)
         if users is None:
             return None
+        folding = self.folding(state, team)
+        assert folding is not None
         return {
-            "gaussian": joined(state.gaussian, users),
-            "folding": self.folding(state, team),
-            "loadings": users.loadings.astype(np.float64),
+            "gaussian": joined(state.gaussian, users, folding.nobody),
+            "folding": folding,
+            "loadings": users.loadings - folding.nobody,
         }
 
 

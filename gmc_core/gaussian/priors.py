@@ -81,39 +81,41 @@ def implicit_directions(ratings: Ratings) -> npt.NDArray[np.float64]:
 
 @dataclass(frozen=True, eq=False)
 class UserTarget:
-    """What the users' covariance T is shrunk to: variance · Q Qᵀ.
+    """What the users' covariance T is shrunk to: offset · 11ᵀ + implicit · Q Qᵀ.
 
     Q are the :func:`implicit_directions` of the transposed table: users are near to each other
     who rated the same items. Kept by the items, so that somebody who was not there has a row too.
 
-    variance : of each user. ratings : how many the directions were made of.
-    items : (N, R) their singular vectors over the items, by falling singular value.
+    offset, implicit : variances. ratings : how many the directions were made of.
+    items : (N, K) their singular vectors over the items, by falling singular value.
     counts : (N,) float64, ratings of each item.
     """
 
-    variance: float
+    offset: float
+    implicit: float
     ratings: int
     items: npt.NDArray[np.float64]
     counts: npt.NDArray[np.float64]
 
     @classmethod
     def of(cls, settings: FitSettings, ratings: Ratings) -> UserTarget:
-        """As the settings say; of fewer directions where the ratings have not so many."""
-        assert settings.user_rank is not None and settings.user_variance is not None
-        items = np.zeros((ratings.n_items, 0))
-        if len(ratings):
+        """As the settings say, T of their rank; of less where the ratings have fewer directions."""
+        assert settings.user_rank is not None and settings.user_target is not None
+        offset, implicit = settings.user_target
+        count, items = settings.user_rank - 1, np.zeros((ratings.n_items, 0))
+        if len(ratings) and count:
             rated, by_user, by_item = _who_rated_what(ratings)
-            scores = _directions(rated.T.tocsr(), by_item, by_user, settings.user_rank)
+            scores = _directions(rated.T.tocsr(), by_item, by_user, count)
             scores = scores[:, np.argsort(-np.linalg.norm(scores, axis=0), kind="stable")]
             left = rated.T @ scores - np.outer(by_item, by_user @ scores)
             items = left / np.maximum(np.linalg.norm(left, axis=0), _NOTHING)
         counts = ratings.item_counts.astype(np.float64)
-        return cls(settings.user_variance, len(ratings), items, counts)
+        return cls(offset, implicit, len(ratings), items, counts)
 
     def loadings(self, signals: Signals) -> npt.NDArray[np.float64]:
-        """(M, R) V of the users that are the signals: T = V Vᵀ between any of them.
+        """(M, 1 + K) V of the users that are the signals: T = V Vᵀ between any of them.
 
-        A user without ratings, or whom no direction knows, has a row of zeros.
+        A user without ratings, or whom no direction knows, has only what all share.
         """
         total = max(self.ratings, 1)
         roots = np.sqrt(np.maximum(self.counts, 1))
@@ -122,7 +124,8 @@ class UserTarget:
         known = np.sqrt(self.counts / total) @ self.items
         found = signals.matrix(entries) @ self.items
         found -= np.outer(np.sqrt(signals.sizes / total), known)
-        return np.sqrt(self.variance) * _of_length_1(found)
+        level = np.full((signals.count, 1), np.sqrt(self.offset))
+        return np.hstack([level, np.sqrt(self.implicit) * _of_length_1(found)])
 
 
 def _who_rated_what(

@@ -20,7 +20,7 @@ from gmc_core.gaussian.declaration import variance_unit as variance_unit
 from gmc_core.gaussian.session_settings import NOISE as SESSION_NOISE
 from gmc_core.gaussian.session_settings import USUAL_SESSION_NOISE as USUAL_SESSION_NOISE
 from gmc_core.gaussian.session_settings import WINDOW as SESSION_WINDOW
-from gmc_core.gaussian.two_sided_settings import ORDERED, RANK, STRENGTH, VARIANCE
+from gmc_core.gaussian.two_sided_settings import ORDERED, RANK, START, STRENGTH, TARGET
 
 if TYPE_CHECKING:
     from gmc_core.data.ratings import RatingScale
@@ -347,7 +347,8 @@ class FitSettings:
     ordered: bool | None = ORDERED
     user_rank: int | None = RANK
     user_strength: float | None = STRENGTH
-    user_variance: float | None = VARIANCE
+    user_target: tuple[float, float] | None = TARGET
+    user_start: int | None = START
 
     def __post_init__(self) -> None:
         check(self)

@@ -76,7 +76,7 @@ class UserSide:
 class TwoSidedState(EmState):
     """All that the next iteration needs.
 
-    users : None where there is the items' side alone, as during the warm-up.
+    users : None where there is the items' side alone, as before the users' side joins in.
     """
 
     users: UserSide | None = None
@@ -86,9 +86,10 @@ class TwoSidedEm(ExactEm):
     """Exact EM of both sides in turn, as the two steps of
     :func:`gmc_core.gaussian.iterate.iterate`.
 
-    signals, epsilon, noise, team, options : as of :class:`gmc_core.gaussian.exact.ExactEm`. The
-        users' side begins where the warm-up ends.
-    prior : of W, whose target W starts from; one of no columns leaves the items' side alone.
+    signals, epsilon, noise, team, options : as of :class:`gmc_core.gaussian.exact.ExactEm`.
+    prior : of W, whose target W starts from.
+    alone : iterations of the items' side before the users' side joins in, the warm-up included,
+        during which it does not. A Σ that has hardly begun leaves to the users what is the items'.
 
     Raises
     ------
@@ -104,11 +105,12 @@ class TwoSidedEm(ExactEm):
         team: ThreadPool,
         options: ExactOptions,
         prior: LoadingsPrior,
+        alone: int = 1,
     ) -> None:
         super().__init__(signals, epsilon, noise, team, options)
         if noise.kind != SCALAR or options.learn_noise:
             raise ConfigError("A two-sided model needs one noise variance above 0, as given.")
-        self._prior = prior
+        self._prior, self._alone = prior, max(alone, options.warm)
         self._variance = float(noise.array[0, 0])
         self._columns = transposed(signals)
         self._each = np.full(signals.count, self._variance)
@@ -138,7 +140,7 @@ class TwoSidedEm(ExactEm):
     ) -> tuple[TwoSidedState, float | None]:
         """W and x, then (μ, Σ, B)."""
         users = None
-        if state.iteration >= self.options.warm and self._prior.loadings.shape[1]:
+        if state.iteration >= self._alone:
             users = self._users_step(state)
         new, change = super().m_step(state, spare)
         return (

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gmc_core.base.kinds import Number, Whole, YesNo
+from gmc_core.base.kinds import Number, Numbers, Whole, YesNo
 from gmc_core.base.setting import Control
 from gmc_core.gaussian.declaration import ModelKind, fit_setting
 
@@ -47,9 +47,9 @@ RANK: Any = fit_setting(
     noun="The rank of the users' side",
     flag="--user-rank",
     models=TWO_SIDED,
-    about="directions in which users resemble each other, to begin with the leading ones of who "
-    "rated what",
-    usual=dict.fromkeys(TWO_SIDED, 60),
+    about="directions in which users resemble each other: to begin with the one that all share and "
+    "the leading ones of who rated what",
+    usual=dict.fromkeys(TWO_SIDED, 61),
     named="user rank {}",
     control=Control(
         card="model",
@@ -68,7 +68,7 @@ STRENGTH: Any = fit_setting(
     flag="--user-strength",
     models=TWO_SIDED,
     about="weight of the prior of T, the users' covariance, in items",
-    usual=dict.fromkeys(TWO_SIDED, 1000.0),
+    usual=dict.fromkeys(TWO_SIDED, 300.0),
     named="user ν = {:.4g}",
     control=Control(
         card="model",
@@ -77,19 +77,29 @@ STRENGTH: Any = fit_setting(
         high=1e6,
         step=100,
         format="%g",
-        help="T is shrunk, as if so many items more had shown it, towards variance that users who "
-        "rated the same items share.",
+        help="T is shrunk, as if so many items more had shown it, towards variance that all users "
+        "share, and that users who rated the same items share.",
     ),
 )
-VARIANCE: Any = fit_setting(
+TARGET: Any = fit_setting(
     None,
-    kind=Number(0, above=True, metavar="VARIANCE"),
-    noun="The variance of the users' prior",
-    flag="--user-variance",
+    kind=Numbers(2, metavar="O,R", example="0.1,0.1"),
+    noun="The target of the users' prior",
+    flag="--user-target",
     models=TWO_SIDED,
-    about="what T is shrunk to: variance that users share who rated the same items (implicit "
-    "feedback)",
-    usual=dict.fromkeys(TWO_SIDED, 0.1),
-    named="user variance {:.3g}",
+    about="what T is shrunk to: variance that all users share (11ᵀ), and that users who rated the "
+    "same items share (implicit feedback)",
+    usual=dict.fromkeys(TWO_SIDED, (0.1, 0.1)),
     scaled=True,
+)
+START: Any = fit_setting(
+    None,
+    kind=Whole(1, 1000, metavar="L"),
+    noun="The start of the users' side",
+    flag="--user-start",
+    models=TWO_SIDED,
+    about="iterations of the items' side alone, its warm-up included, before the users' side "
+    "joins in",
+    usual=dict.fromkeys(TWO_SIDED, 6),
+    named="users from {}",
 )

@@ -13,6 +13,7 @@ ratings and the row that the prior has for somebody who rated these items; the f
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -34,18 +35,23 @@ Floats = npt.NDArray[np.float64]
 _PAIRS = 1 << 12
 
 
-def joined(gaussian: Gaussian, users: UserSide) -> Gaussian:
-    """The Gaussian with the factors of the items as more columns of B."""
+def joined(gaussian: Gaussian, users: UserSide, nobody: Floats) -> Gaussian:
+    """The Gaussian with the factors of the items as more columns of B.
+
+    nobody : the loadings of somebody of whom nothing is known, :attr:`UserFolding.nobody`. What
+        they add belongs to everybody, and so to μ; loadings are told as differences from them.
+    """
     known = gaussian.coefficients
     factors = users.factors.astype(np.float64)
     parts = [factors] if known is None else [known, factors]
-    return replace(gaussian, coefficients=np.hstack(parts))
+    mean = gaussian.mean + factors @ nobody
+    return replace(gaussian, mean=mean, coefficients=np.hstack(parts))
 
 
-def with_loadings(signals: Signals, loadings: FloatArray) -> Signals:
-    """The signals with the loadings of their users as more covariates."""
+def with_loadings(signals: Signals, loadings: Floats) -> Signals:
+    """The signals with the loadings of their users, less those of nobody, as more covariates."""
     known = np.zeros((signals.count, 0)) if signals.covariates is None else signals.covariates
-    return replace(signals, covariates=np.hstack([known, loadings.astype(np.float64)]))
+    return replace(signals, covariates=np.hstack([known, loadings]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +59,7 @@ class UserFolding:
     """What it takes to find loadings of people, and how sure what they add is.
 
     target : of the prior. penalty, pulls : its terms, P (R, R) and, for somebody with the row v of
-        the target, p = v · pulls, (R, R).
+        the target, p = v · pulls, (1 + K, R).
     spreads : (N, R (R + 1) / 2) the covariances C_i of the items' factors, packed.
     """
 
@@ -80,6 +86,13 @@ class UserFolding:
         pulls = np.asarray(prior.strength / variance * beta.T, dtype=np.float64)
         return cls(target, penalty, pulls, spreads)
 
+    @cached_property
+    def nobody(self) -> Floats:
+        """(R,) loadings of somebody of whom nothing is known: what all users share."""
+        row = np.zeros(len(self.pulls))
+        row[0] = np.sqrt(self.target.offset)
+        return np.asarray(np.linalg.solve(self.penalty, row @ self.pulls))
+
     @property
     def rank(self) -> int:
         """R."""
@@ -93,7 +106,7 @@ class UserFolding:
         team: ThreadPool,
         ordinal: OrdinalScale | None = None,
     ) -> Floats:
-        """(M, R) loadings of people from their ratings alone; those of none are 0.
+        """(M, R) loadings of people from their ratings alone, less those of nobody.
 
         signals : with the covariates of their attributes. gaussian : see :func:`joined`.
 
@@ -105,7 +118,7 @@ class UserFolding:
         assert gaussian.coefficients is not None
         factors = gaussian.coefficients[:, -self.rank :]
         pulls = self.target.loadings(signals) @ self.pulls
-        found = np.linalg.solve(self.penalty, pulls.T).T
+        found = np.linalg.solve(self.penalty, pulls.T).T - self.nobody
         variance = float(noise.array[0, 0])
         none = np.zeros(0)
         believed = FactorPosteriors(factors.astype(self.spreads.dtype), self.spreads, none, none)
@@ -113,11 +126,14 @@ class UserFolding:
         terms = self.penalty, pulls
         weights = fold_in(with_loadings(signals, found), gaussian, noise, team, ordinal)
         left = variance * weights.astype(np.float64)
-        left += np.einsum("pr,pr->p", found[signals.owners], factors[signals.indices])
+        whole = found + self.nobody
+        left += np.einsum("pr,pr->p", whole[signals.owners], factors[signals.indices])
         each = np.full(signals.count, variance)
         # Once: estimating responses and loadings in turn again changes no digit of the errors.
-        found = loadings_m_step(turned, left[entries], believed, each, terms, team)
-        return found.astype(np.float64)
+        new = loadings_m_step(turned, left[entries], believed, each, terms, team)
+        found = new.astype(np.float64) - self.nobody
+        found[signals.sizes == 0] = 0.0  # which rounding may miss
+        return found
 
     def variances(
         self,
@@ -125,17 +141,20 @@ class UserFolding:
         users: npt.NDArray[np.integer],
         items: npt.NDArray[np.integer],
     ) -> Floats:
-        """(P,) variance w_uᵀ C_i w_u of what is added at pairs of user and item."""
+        """(P,) variance w_uᵀ C_i w_u of what is added at pairs of user and item.
+
+        loadings : (M, R) less those of nobody.
+        """
         found = np.empty(len(users))
         for span in spans(len(users), _PAIRS):
             of = slice(*span)
-            squares = _squares(loadings[users[of]])
+            squares = _squares(loadings[users[of]] + self.nobody)
             np.einsum("pk,pk->p", squares, self.spreads[items[of]], out=found[of])
         return np.maximum(found, 0.0)
 
     def variances_of_all(self, loadings: Floats) -> Floats:
         """(M, N) the same for every item."""
-        found = _squares(loadings) @ self.spreads.T.astype(np.float64)
+        found = _squares(loadings + self.nobody) @ self.spreads.T.astype(np.float64)
         return np.maximum(found, 0.0)
 
 

@@ -158,7 +158,11 @@ def _describe_users(model: TwoSidedModel, arrays: Arrays, with_loadings: bool) -
     }
     if with_loadings and model.loadings is not None:
         arrays["user_loadings"] = model.loadings
-    return {"rank": folding.rank, "variance": target.variance, "ratings": target.ratings}
+    return {
+        "rank": folding.rank,
+        "target": [target.offset, target.implicit],
+        "ratings": target.ratings,
+    }
 
 
 def _describe_gaussian(gaussian: Gaussian, suffix: str, arrays: Arrays) -> dict[str, Any]:
@@ -299,7 +303,7 @@ def _users(
     rank, size = int(about["rank"]), gaussian.dimension
     shapes = {
         "user_penalty": (rank, rank),
-        "user_pulls": (arrays["user_items"].shape[-1], rank),
+        "user_pulls": (1 + arrays["user_items"].shape[-1], rank),
         "user_spreads": (size, rank * (rank + 1) // 2),
         "user_items": (size, arrays["user_items"].shape[-1]),
         "user_counts": (size,),
@@ -313,10 +317,12 @@ def _users(
         dtype = gaussian.covariance.dtype if name == "user_spreads" else np.float64
         _require(own.shape == shape and own.dtype == dtype, f"the part {name!r}")
         _require(bool(np.isfinite(own).all()), f"the part {name!r} (not finite)")
+    offset, implicit = map(float, about["target"])
     target = UserTarget(
-        float(about["variance"]), int(about["ratings"]), arrays["user_items"], arrays["user_counts"]
+        offset, implicit, int(about["ratings"]), arrays["user_items"], arrays["user_counts"]
     )
-    _require(target.variance > 0 and target.ratings >= 0, "the target of the users' side")
+    right = min(offset, implicit, target.ratings) >= 0
+    _require(right, "the target of the users' side")
     names = ("user_penalty", "user_pulls", "user_spreads")
     folding = UserFolding(target, *(arrays[name] for name in names))
     return {"folding": folding, "loadings": arrays.get("user_loadings")}

@@ -55,7 +55,8 @@ class TwoSidedModel(GaussianModel):
     gaussian : of the items' side; its ``coefficients`` are B, then the items' factors, see
         :func:`gmc_core.gaussian.user_folding.joined`.
     folding : for people who were not in the training data.
-    loadings : (M, R) float64 of those who were; None in a model without its ratings.
+    loadings : (M, R) float64 of those who were, less those of nobody; None in a model without
+        its ratings.
     """
 
     folding: UserFolding

@@ -486,7 +486,7 @@ def test_the_explanation_adds_up_with_what_else_is_known(known):
 
 def test_similar_users_are_one_part_of_the_explanation(tmp_path, monkeypatch):
     monkeypatch.setenv("GMC_HOME", str(tmp_path))
-    config = small(model="two-sided", noise=0.5, iterations=4, user_rank=3)
+    config = small(model="two-sided", noise=0.5, iterations=4, user_rank=3, user_start=3)
     with Store(tmp_path) as store:
         run = computed(store, config).id
         model = store.model(run)

@@ -103,7 +103,8 @@ def other_than_default(name: str) -> FitSettings:
     elif isinstance(kind, YesNo):
         value = not setting.default
     else:
-        value = {Numbers: (0.1, 0.0, 0.3, 0.2), Size: (4, 9)}[type(kind)]
+        numbers = (0.1, 0.0, 0.3, 0.2)[: getattr(kind, "count", 0)]
+        value = {Numbers: numbers, Size: (4, 9)}[type(kind)]
     needed = {} if setting.needs is None else {setting.needs[0]: setting.needs[1]}
     model = {} if name == "model" else {"model": setting.models[-1]}
     base = settings_for(model.get("model", value))

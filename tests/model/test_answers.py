@@ -82,6 +82,8 @@ def fitted(request, tmp_path):
     settings = replace(settings_for(name), iterations=5)
     if name == "mixture":
         settings = replace(settings, components=2)
+    if name == "two-sided":
+        settings = replace(settings, user_start=3)
     done = run_fit(split, settings)
     path = save_model(done.model(), tmp_path / "model.npz")
     return done, load_model(path), path

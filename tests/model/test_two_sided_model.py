@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from grouped_ratings import RATINGS
-from making import ratings_of
 
 from gmc_core.base import array_archive
 from gmc_core.base.errors import ConfigError, ModelFileError
@@ -20,10 +19,10 @@ from gmc_core.gaussian.settings import FitSettings
 from gmc_core.model.completion import completed_blocks
 from gmc_core.model.model_file import FORMAT, FORMAT_VERSION, load_model, save_model
 from gmc_core.model.two_sided_model import TwoSidedModel
-from gmc_core.protocol.splits import no_split, weak_split
+from gmc_core.protocol.splits import weak_split
 from gmc_core.runs.store.artifacts import Checkpoint, load_checkpoint, save_checkpoint
 
-SETTINGS = replace(settings_for("two-sided"), iterations=5, user_rank=4)
+SETTINGS = replace(settings_for("two-sided"), iterations=5, user_rank=4, user_start=3)
 SPLIT = weak_split(RATINGS, 0)
 TRAIN = SPLIT.train
 
@@ -100,9 +99,11 @@ def test_a_new_user_is_much_like_one_of_the_training(model):
 
 def test_variances_are_those_of_both_sides(model, done):
     posterior = model.posterior_of(TRAIN.users.ids[5])
-    rank, own = model.folding.rank, model.loadings[5]
+    rank, own = model.folding.rank, model.loadings[5] + model.folding.nobody
     each, item = np.sqrt(model.noise.array[0, 0]), 11
-    raters = model.loadings[model.ratings.to_csr().getcol(item).nonzero()[0]] / each
+    raters = (model.loadings + model.folding.nobody)[
+        model.ratings.to_csr().getcol(item).nonzero()[0]
+    ] / each
     C = np.linalg.inv(np.eye(rank) + raters.T @ raters)
     assert posterior.similar_variance[item] == pytest.approx(own @ C @ own, rel=1e-8)
     both = np.array([item, 12])
@@ -167,13 +168,3 @@ def test_what_has_no_meaning_is_refused():
             FitSettings(**{"model": "two-sided", "noise": 0.5, **wrong})
     with pytest.raises(ConfigError, match="rank of the users' side"):
         replace(settings_for("ordinal"), user_rank=3)
-
-
-def test_where_all_rated_all_there_is_no_users_side():
-    """Nothing is said by who rated what, and the model is that of ordered ratings."""
-    values = np.random.default_rng(0).integers(1, 6, (30, 6)).astype(float)
-    ratings = ratings_of(values, np.ones(values.shape, bool))
-    two = run_fit(no_split(ratings), replace(SETTINGS, iterations=5))
-    one = run_fit(no_split(ratings), replace(settings_for("ordinal"), iterations=5))
-    assert not isinstance(two.model(), TwoSidedModel)
-    np.testing.assert_array_equal(two.state.gaussian.mean, one.state.gaussian.mean)

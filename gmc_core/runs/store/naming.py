@@ -153,6 +153,8 @@ def setting_words(
         words.append("without attributes")
     if fit.ordered is False and usual.ordered is not False:
         words.append("ratings as numbers")
+    if fit.user_target is not None and fit.user_target != usual.user_target:
+        words.append(f"user target {'/'.join(f'{part:.3g}' for part in fit.user_target)}")
     if fit.signals != "rows":
         block = f" of {fit.block[0]} × {fit.block[1]}" if fit.signals == "blocks" else ""
         words.append(f"{fit.signals} as signals{block}")

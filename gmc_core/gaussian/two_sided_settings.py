@@ -68,7 +68,7 @@ STRENGTH: Any = fit_setting(
     flag="--user-strength",
     models=TWO_SIDED,
     about="weight of the prior of T, the users' covariance, in items",
-    usual=dict.fromkeys(TWO_SIDED, 300.0),
+    usual=dict.fromkeys(TWO_SIDED, 1000.0),
     named="user ν = {:.4g}",
     control=Control(
         card="model",

@@ -19,13 +19,13 @@ import numpy.typing as npt
 from gmc_core import former
 from gmc_core.base.errors import ConfigError, NumericalError
 from gmc_core.data.rating_times import seconds_of
-from gmc_core.data.ratings import RatingScale
+from gmc_core.fitting.checks import StateError as StateError
+from gmc_core.fitting.checks import check_range, check_state
 from gmc_core.fitting.cost import Cost, check_memory, estimate_fit, has_large_weights
 from gmc_core.fitting.notebook_view import fit_html
 from gmc_core.fitting.records import IterationRecord as IterationRecord
 from gmc_core.fitting.users_side import UsersSide
 from gmc_core.gaussian.attributes import UserGroups
-from gmc_core.gaussian.covariance import DenseCovariance
 from gmc_core.gaussian.em import MapEm, initial_state
 from gmc_core.gaussian.estep import e_step, predict_pairs
 from gmc_core.gaussian.exact import ExactEm, ExactOptions
@@ -60,10 +60,6 @@ from gmc_core.protocol.metrics import Scores, score
 from gmc_core.protocol.splits import Split
 
 Found = TypeVar("Found")
-
-
-class StateError(ConfigError):
-    """A stored state that is not of these ratings and settings."""
 
 
 class Fit:
@@ -114,7 +110,7 @@ class Fit:
         self.split = split
         if not len(train):
             raise ConfigError("There are no training ratings, so there is nothing to learn from.")
-        _check_range(settings, train.scale)
+        check_range(settings, train.scale)
         self.settings = settings.resolved(train.scale, train.n_items)
         self.team = team or ThreadPool()
         layout = Layout(self.settings.signals, train.n_users, train.n_items, self.settings.block)
@@ -163,7 +159,12 @@ class Fit:
             kinds = genre_matrix(train) if layout.kind == "rows" else None
             self._clusters = user_groups(self.signals, self._components, kinds)
         if start is not None:
-            self._check_state(start)
+            check_state(
+                start, self.signals, self.settings,
+                groups=len(self.groups),
+                components=0 if self._clusters is None else self._components,
+                users=self._users,
+            )  # fmt: skip
         self._state = start or self._initial_state()
         self._lent = start is not None  # whether somebody else may hold the state's Σ
         self.predictions = self._predict()
@@ -226,33 +227,6 @@ class Fit:
         if self._clusters is not None:
             return initial_mixture(signals, self.settings.initial, self.settings.dtype)
         return initial_state(signals, self.settings.initial, self.settings.dtype)
-
-    def _check_state(self, state: EmState) -> None:
-        """Raise StateError for arrays of other sizes: compiled code would read past their ends."""
-        ratings, size = len(self.signals.values), self.signals.dimension
-        gaussians, weights = [state.gaussian], [state.weights]
-        right = isinstance(state, MixtureState) == (self._clusters is not None)
-        if isinstance(state, MixtureState):
-            gaussians, weights = [*gaussians, *state.mixture.components], [*state.weights]
-            count = len(state.mixture.components)
-            right &= count in (1, self._components) and len(weights) == count
-            right &= state.responsibilities.shape == (self.signals.count, count)
-        right &= self._users.fits(state)
-        for gaussian in gaussians:
-            own = gaussian.covariance
-            right &= gaussian.mean.shape == (size,) and own.dimension == size
-            right &= own.dtype == self.settings.dtype
-            B = gaussian.coefficients
-            right &= B is None or (len(self.groups) > 0 and B.shape == (size, len(self.groups)))
-            right &= not isinstance(own, DenseCovariance) or own.matrix.shape == (size, size)
-        right &= all(own.shape == (ratings,) for own in weights)
-        right &= state.values is None or state.values.shape == (ratings,)
-        right &= state.noise is None or (self.settings.learn_noise and state.noise > 0)
-        if not right:
-            raise StateError(
-                f"The stored state of iteration {state.iteration} is not one of a fit with these "
-                f"settings to {ratings:,} ratings of {size:,} coordinates. Begin without it."
-            )
 
     @property
     def noise(self) -> Noise:
@@ -461,17 +435,6 @@ class Fit:
             e_seconds=step.e_seconds,
             m_seconds=step.m_seconds,
             evaluation_seconds=time.perf_counter() - began,
-        )
-
-
-def _check_range(settings: FitSettings, scale: RatingScale) -> None:
-    """Refuse ratings that are all equal, unless the settings make up for a default ε of 0."""
-    given = settings.epsilon is not None or settings.noise or not settings.iterations
-    if scale.high == scale.low and not given:
-        raise ConfigError(
-            f"All ratings equal {scale.low:g}, so there is nothing to predict, and the default ε, "
-            "a share of their range, would be 0. Use data with at least two rating values, or "
-            "give ε."
         )
 
 

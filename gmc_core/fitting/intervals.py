@@ -58,8 +58,13 @@ class Spread:
     sd: Floats
 
 
-def spread(fit: Fit) -> Spread:
-    """Of the held-out pairs of a fit; one factorization for each of their users."""
+def spread(fit: Fit, *, timed: bool = True) -> Spread:
+    """Of the held-out pairs of a fit; one factorization for each of their users.
+
+    timed : whether noise that ratings of about the same time share may be told from when the
+        held-out ones were given. What a saved model shows is of ratings without a time.
+    """
+    times = fit.pair_times if timed else None
     signals, pairs = fit.query_signals, fit.pairs
     if isinstance(fit.state, MixtureState):
         found = fit.memberships(fit.state)
@@ -69,9 +74,9 @@ def spread(fit: Fit) -> Spread:
         weights = fold_in(signals, gaussian, fit.noise, fit.team, fit.ordinal)
     centre = predict_pairs(
         signals, weights, gaussian, *pairs, fit.team,
-        session=fit.noise.session, pair_times=fit.pair_times,
+        session=fit.noise.session, pair_times=times,
     )  # fmt: skip
-    variance = pair_variances(signals, gaussian, fit.noise, *pairs, fit.pair_times)
+    variance = pair_variances(signals, gaussian, fit.noise, *pairs, times)
     if folding is not None:
         assert signals.covariates is not None
         variance += folding.variances(signals.covariates[:, -folding.rank :], *pairs)
@@ -186,7 +191,8 @@ def calibrate(
     split, (held,) = hold_out(train, seed)
     held.check_level(level)  # before the fit
     inner = run_fit(split, settings, team=team)
-    needed = distances(spread(inner), split.test_values, train.scale, inner.ordinal)
+    # Intervals are shown of ratings to come, whose time is nobody's, so they are learned like that.
+    needed = distances(spread(inner, timed=False), split.test_values, train.scale, inner.ordinal)
     factor = held.quantile(needed, level)
     return Calibration(level, factor, len(held.ratings), held.users, time.time())
 
@@ -303,6 +309,9 @@ def pair_intervals(
         at = items[prior]
         latent[prior] = model.gaussian.mean[at]
         own = model.gaussian.covariance.diagonal()[at] + model.noise.total_variances(at)
+        if isinstance(model, TwoSidedModel):
+            nobody = np.zeros((1, model.folding.rank))
+            own = own + model.folding.variances(nobody, np.zeros(len(at), np.int64), at)
         sd[prior] = np.sqrt(own)
     low, high = (np.full(len(users), np.nan) for _ in range(2))
     sure = np.isfinite(sd)

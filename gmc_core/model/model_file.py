@@ -35,8 +35,8 @@ from gmc_core.model.two_sided_model import TwoSidedModel
 
 FORMAT = "gaussian matrix completion model"
 FORMAT_VERSION = 4
-# Of a model without a users' side, which programs from before these can read as well.
-_ONE_SIDED_VERSION = 3
+# Of a model without users' side and session noise, which programs from before these read as well.
+_EARLIER_VERSION = 3
 PATHLIKE = str | os.PathLike[str]
 
 
@@ -63,7 +63,8 @@ def save_model(model: GaussianModel, path: PATHLIKE, *, with_ratings: bool = Tru
         )
     header, arrays = _describe(model, model.ratings if with_ratings else None)
     path = Path(path)
-    version = FORMAT_VERSION if "users" in header else _ONE_SIDED_VERSION
+    newer = "users" in header or model.noise.session is not None
+    version = FORMAT_VERSION if newer else _EARLIER_VERSION
     array_archive.write(path, FORMAT, version, header, arrays)
     return path
 

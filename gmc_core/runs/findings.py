@@ -262,6 +262,10 @@ def _ordered_ratings(seen: Evidence) -> NextStep | None:
         return None
     named = settings_for("ordinal")
     fit = replace(named, signals=seen.fit.signals, block=seen.fit.block, dtype="float32")
+    if seen.fit.reads_times:  # with it a fit is of another task than without
+        fit = replace(
+            fit, session_noise=seen.fit.session_noise, session_window=seen.fit.session_window
+        )
     return NextStep(
         "ordinal",
         "Try ordered ratings",

@@ -10,8 +10,8 @@ from gmc_core.base.errors import ConfigError
 from gmc_core.data.rating_times import UNKNOWN_TIME
 from gmc_core.data.ratings import Ratings, RatingScale
 from gmc_core.fitting.config import ExperimentConfig
-from gmc_core.fitting.fit import Fit
-from gmc_core.fitting.intervals import spread
+from gmc_core.fitting.fit import Fit, run_fit
+from gmc_core.fitting.intervals import calibrate, spread
 from gmc_core.gaussian.covariance import DenseCovariance
 from gmc_core.gaussian.estep import e_step, predict_pairs
 from gmc_core.gaussian.exact import exact_e_step
@@ -23,6 +23,7 @@ from gmc_core.gaussian.settings import FitSettings
 from gmc_core.gaussian.signals import Layout, Signals
 from gmc_core.model.model_file import load_model, save_model
 from gmc_core.protocol.splits import no_split, strong_split, weak_split
+from gmc_core.protocol.validation import hold_out
 
 USERS, ITEMS = 40, 12
 SESSION = SessionNoise(0.4, 50.0)
@@ -231,3 +232,21 @@ def test_keys_count_the_times_only_where_they_are_read():
     timed = replace(plain, fit=FitSettings(noise=0.5, session_noise=0.1))
     assert plain.key("a", "b", "c") == plain.key("a", "b")
     assert len({timed.key("a", "b", "c"), timed.key("a", "b", "d"), plain.key("a", "b")}) == 3
+
+
+def test_intervals_are_learned_as_they_are_shown():
+    """Of ratings without a time: what a saved model believes of a pair, and not what the times of
+    the held-out ratings tell besides."""
+    split = weak_split(table(users=120), 0)
+    fit = run_fit(split, replace(settings_for("exact"), iterations=4, session_noise=0.3))
+    model, plain = fit.model(), spread(fit, timed=False)
+    users, items = split.train.users.ids[split.test_users], split.train.items.ids[split.test_items]
+    shown = model.predict(users, items).values
+    np.testing.assert_allclose(plain.centre, shown, atol=1e-8)
+    assert np.abs(spread(fit).centre - shown).max() > 0.01
+    found = calibrate(split.train, fit.settings, level=0.8)
+    inner, (held,) = hold_out(split.train, 0)
+    own = run_fit(inner, fit.settings)
+    needed = np.abs(inner.test_values - spread(own, timed=False).centre)
+    needed /= spread(own, timed=False).sd
+    assert found.factor == pytest.approx(held.quantile(needed, 0.8), rel=0.1)

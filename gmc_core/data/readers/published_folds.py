@@ -46,6 +46,11 @@ def published_folds(source: Source, table: Table) -> tuple[Folds | None, str]:
                     f"({member.name}), so they are not used as folds"
                 )
             folds[held] = fold
+        if (left := int((folds == 0).sum())) > 0:
+            return None, (
+                f"{left:,} ratings of u.data are in none of {FILES[0]} … {FILES[-1]}, so these are "
+                "not used as folds"
+            )
         return folds, f"published folds from {FILES[0]} … {FILES[-1]}"
     if table.rows == ROWS and (_first(users), _first(items)) == (FIRST_USER, FIRST_ITEM):
         folds = np.repeat(np.arange(1, COUNT + 1, dtype=np.int8), ROWS // COUNT)

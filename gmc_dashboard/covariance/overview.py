@@ -15,8 +15,9 @@ from gmc_core.runs.store import Run
 from gmc_dashboard.covariance import data as covariance_data
 from gmc_dashboard.covariance import figures as figures
 from gmc_dashboard.covariance.views import current_folder, picture_room
-from gmc_dashboard.shared import context, link_state
+from gmc_dashboard.shared import context, link_state, playing
 from gmc_dashboard.shared.components import chart, download, fact, guard
+from gmc_dashboard.shared.playing import Film
 from gmc_dashboard.shared.tables import to_csv
 from gmc_dashboard.shared.theme import is_dark
 
@@ -36,9 +37,7 @@ MEANING = {
     "titles.",
 }
 
-PLAY_SECONDS = 0.9
 POLL_SECONDS = 2.0
-PLAYING, STARTED = "overview_playing", "overview_started"
 SHOWN, LATEST = "overview_iteration", "overview_latest"
 
 
@@ -68,22 +67,15 @@ def overview(run: Run) -> None:
             bind="query-params",
             width=240,
         )
-        film = kind != "partial" and order != "similarity"
         iterations = _iterations(run.id)
-        playing = st.session_state.get(PLAYING, False) and film
-        st.button(
-            "Pause" if playing else "Play",
-            icon=":material/pause:" if playing else ":material/play_arrow:",
-            key="overview_play",
-            disabled=not film or len(iterations) < 2,
-            help="Watch Σ form, iteration by iteration.",
-            on_click=_toggle,
-            args=(iterations,),
-        )
-    if film and iterations:
+        moves = kind != "partial" and order != "similarity" and bool(iterations)
+        film = _film_of(run.id, iterations)
+        playing.play_button(film, "overview_play", disabled=not moves or len(iterations) < 2)
+    if moves:
         going = not run.ended_for_good
-        every = PLAY_SECONDS if playing else POLL_SECONDS if going else None
-        st.fragment(_film, run_every=every)(run.id, str(kind), str(order), going)
+        plays = playing.is_playing(film)
+        every = playing.SECONDS if plays else POLL_SECONDS if going else None
+        st.fragment(_film, run_every=every)(run.id, str(kind), str(order), going, plays)
     elif has_model:
         model = context.model_of(run.id)
         key = covariance_data.key_of(run.id)
@@ -96,12 +88,11 @@ def overview(run: Run) -> None:
         fact("Computed from the final model; the fit keeps no pictures of this one on its way.")
 
 
-def _toggle(iterations: list[int]) -> None:
-    """Play from where one is, or from the start if that is the end."""
-    st.session_state[PLAYING] = playing = not st.session_state.get(PLAYING, False)
-    st.session_state.pop(STARTED, None)
-    if playing and st.session_state.get(SHOWN) == iterations[-1]:
-        st.session_state[SHOWN] = iterations[0]
+def _film_of(id: str, iterations: list[int]) -> Film:
+    """The pictures of a run as a film."""
+    first, last = (iterations[0], iterations[-1]) if iterations else (1, 1)
+    help = ("Watch Σ form, iteration by iteration.", "", "")
+    return Film(f"overview.{id}", SHOWN, last, first, gaps=tuple(iterations), help=help)
 
 
 def _iterations(id: str) -> list[int]:
@@ -111,11 +102,11 @@ def _iterations(id: str) -> list[int]:
 
 
 @guard()  # a repeated fragment is outside the page's own guard
-def _film(id: str, kind: str, order: str, going: bool) -> None:
+def _film(id: str, kind: str, order: str, going: bool, plays: bool) -> None:
     """The slider and the picture at its iteration.
 
     going : whether the fit was under way when the page was drawn; a page that has
-        noticed the end offers more, and repeats no longer.
+        noticed the end offers more, and repeats no longer. plays : likewise of the film.
     """
     if going and context.store().run(id).ended_for_good:
         st.rerun(scope="app")
@@ -128,15 +119,14 @@ def _film(id: str, kind: str, order: str, going: bool) -> None:
         shown = int(asked)
     if shown not in iterations or shown == st.session_state.get(f"{LATEST}_{id}"):
         shown = last  # whoever looks at the newest goes on doing so
-    ended = False
-    if st.session_state.get(PLAYING):
-        later = [iteration for iteration in iterations if iteration > shown]
-        if st.session_state.get(STARTED):
-            shown = later[0] if later else shown
-        st.session_state[STARTED] = True
-        ended = shown == last
     st.session_state[f"{LATEST}_{id}"] = last
     st.session_state[SHOWN] = shown
+    film = _film_of(id, iterations)
+    if playing.advance(film):
+        st.session_state[SHOWN] = last
+    if playing.is_playing(film) != plays:
+        st.rerun(scope="app")
+    shown = st.session_state[SHOWN]
     left, right = st.columns([5, 2], gap="medium")
     if len(iterations) > 1:
         right.select_slider("Iteration", iterations, key=SHOWN)
@@ -147,12 +137,8 @@ def _film(id: str, kind: str, order: str, going: bool) -> None:
     final, _ = covariance_data.kept_picture(folder, id, repetition, last, kind, order)
     labels = _labels(id, items, len(picture))
     _draw(left, right, picture, labels, kind, order, shown, figures.color_limit(final))
-    if not going and not st.session_state.get(PLAYING):  # an update would swallow the click
+    if not going and not plays:  # an update would swallow the click
         _file(picture, labels, f"{kind}-{order}-{shown}")
-    if ended:
-        st.session_state[PLAYING] = False
-        st.session_state.pop(STARTED, None)
-        st.rerun(scope="app")
 
 
 def _file(picture: covariance_data.Floats, labels: list[str], name: str) -> None:

@@ -6,7 +6,10 @@
     is_playing(film)               # whether that part has to repeat
 
 Nothing is computed here; where the film stands is a number in the session, which may be that
-of a slider.
+of a slider. Then the browser says at every turn where it believes that the slider stands, and a
+slow one has not yet heard of the picture that was put on last. Its word of the picture before is
+therefore not taken for a wish, and the film goes on, and ends, only when the browser has shown
+what it was given.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ class Film:
 
     name : of its state in the session. at : the session's key that holds the picture's number.
     first, last : pictures; a film that stands at its end, or nowhere, is played from the first.
+    gaps : where some pictures between these are missing, those that there are, in order.
     rest : where Reset puts it; None takes the number away, for a page that then shows the whole.
     help : of the three buttons Play, Step and Reset.
     """
@@ -36,6 +40,7 @@ class Film:
     last: int
     first: int = 1
     rest: int | None = None
+    gaps: tuple[int, ...] = ()
     help: tuple[str, str, str] = ("", "", "")
 
     @property
@@ -43,21 +48,17 @@ class Film:
         """The first picture that there is."""
         return self.first if self.rest is None else min(self.first, self.rest)
 
+    def after(self, at: int) -> int:
+        """The picture after this one."""
+        return next((one for one in self.gaps if one > at), at + 1)
+
 
 def controls(film: Film, key: str, *, back: bool = False) -> None:
     """The buttons, whose keys begin with ``key``; back : with one for a picture back."""
-    on, at = is_playing(film), place(film)
-    play, step, reset = film.help
+    at = place(film)
+    _, step, reset = film.help
     with st.container(horizontal=True, vertical_alignment="center", gap="small", width="content"):
-        st.button(
-            "Pause" if on else "Play",
-            key=f"{key}_run",
-            icon=":material/pause:" if on else ":material/play_arrow:",
-            shortcut="P",
-            help=play,
-            on_click=_turn,
-            args=(film,),
-        )
+        play_button(film, f"{key}_run", shortcut="P")
         if back:
             st.button(
                 "Back",
@@ -88,6 +89,23 @@ def controls(film: Film, key: str, *, back: bool = False) -> None:
         )
 
 
+def play_button(
+    film: Film, key: str, *, disabled: bool = False, shortcut: str | None = None
+) -> None:
+    """Play or pause, alone."""
+    on = is_playing(film)
+    st.button(
+        "Pause" if on else "Play",
+        key=key,
+        icon=":material/pause:" if on else ":material/play_arrow:",
+        shortcut=shortcut,
+        disabled=disabled,
+        help=film.help[0],
+        on_click=_turn,
+        args=(film,),
+    )
+
+
 def place(film: Film) -> int | None:
     """Which picture is shown; None before the first choice and after a reset to the whole."""
     at = st.session_state.get(film.at, film.rest)
@@ -104,6 +122,11 @@ def advance(film: Film) -> bool:
     at = place(film)
     if at is None or not is_playing(film):
         return False
+    before, given = st.session_state.get(_key("given", film), (None, at))
+    if at == before:
+        st.session_state[film.at] = given
+        return False
+    _give(film, None, at)  # shown, or where someone has put the slider
     now = time.monotonic()
     if now - st.session_state.get(_key("since", film), now) < EARLY * SECONDS:
         return False
@@ -113,16 +136,26 @@ def advance(film: Film) -> bool:
         if film.rest is None:
             st.session_state.pop(film.at, None)
         return True
-    st.session_state[film.at] = at + 1
+    _give(film, at, film.after(at))
     return False
+
+
+def _give(film: Film, before: int | None, at: int) -> None:
+    """Put the film on a picture. before : the one that a slow browser may still show."""
+    st.session_state[film.at] = at
+    st.session_state[_key("given", film)] = before, at
 
 
 def _turn(film: Film) -> None:
     """Play from where one is, or from the first picture; or pause."""
     on = not is_playing(film)
-    if on and (place(film) is None or place(film) == film.last):
-        st.session_state[film.at] = film.first
-    st.session_state[_key("on", film)] = on
+    _halt(film)
+    if not on:
+        return
+    at = place(film)
+    if at is None or at == film.last:
+        _give(film, at, film.first)
+    st.session_state[_key("on", film)] = True
     st.session_state[_key("since", film)] = time.monotonic()
 
 
@@ -145,7 +178,7 @@ def _reset(film: Film) -> None:
 
 
 def _halt(film: Film) -> None:
-    for name in ("on", "since"):
+    for name in ("on", "since", "given"):
         st.session_state.pop(_key(name, film), None)
 
 

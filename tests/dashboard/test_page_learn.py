@@ -288,6 +288,23 @@ def test_chapter_2_is_played_and_stays_at_its_end(monkeypatch):
     assert at.slider(key="learn_step").value == 0
 
 
+def test_a_browser_that_lags_behind_does_not_turn_the_film_back(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(playing.time, "monotonic", lambda: now[0])
+    at = sound(opened("learn", chapter=CHAPTERS[1], learn_step="17"))
+    at = at.button(key="learn_play_run").click().run()
+    seen = []
+    # The slider's value as the browser still has it, at the first second and at the last.
+    for late in (None, 17, None, 18, None, 19, None, None):
+        now[0] += 1.0
+        if late is not None:
+            at.slider(key="learn_step").set_value(late)
+        at = sound(at.run())
+        seen.append(at.slider(key="learn_step").value)
+    assert seen == [18, 18, 19, 19, 20, 20, 20, 20]
+    assert at.button(key="learn_play_run").label == "Play"
+
+
 def test_chapter_3_is_played_from_its_first_iteration():
     at = sound(opened("learn", chapter=CHAPTERS[2]))
     planted = lesson.twenty_movies(200, 0.3)

@@ -43,17 +43,18 @@ from gmc_core.protocol.splits import strong_split
 log = logging.getLogger(__name__)
 
 # Seconds of compiling for one precision on one core of an ordinary machine of 2026: the
-# MAP-EM's functions, what exact EM has besides, and what two sides do.
-_SECONDS, _EXACT_SECONDS, _TWO_SIDED_SECONDS = 14.0, 8.0, 4.0
+# MAP-EM's functions, what exact EM has besides, and what some models have.
+_SECONDS, _EXACT_SECONDS = 14.0, 8.0
+_MORE_SECONDS = {"two-sided": 4.0, "factor": 4.0}
 # What the pages offer, the first fit's first.
-_MODELS = ("paper", "ordinal", "exact", "two-sided")
+_MODELS = ("paper", "ordinal", "exact", "two-sided", "factor")
 # One signal of the made-up table is too large for the lanes of the vector registers.
 _LARGEST = LANE_LIMIT + 4
 
 # Longer than compiling one kind takes on any machine.
 PATIENCE_SECONDS = 180.0
 
-_Kind = tuple[str, bool, bool, bool]  # precision, exact EM, ordered ratings, two-sided
+_Kind = tuple[str, bool, bool, str]  # precision, exact EM, ordered ratings, what has more
 
 _ready: set[_Kind] = set()
 
@@ -118,7 +119,7 @@ def compile_seconds(settings: FitSettings) -> float:
     if not must_compile(settings):
         return 0.0
     exact = _EXACT_SECONDS if settings.is_exact else 0.0
-    return _SECONDS + exact + (_TWO_SIDED_SECONDS if settings.model == "two-sided" else 0.0)
+    return _SECONDS + exact + _MORE_SECONDS.get(settings.model, 0.0)
 
 
 def _leave_mark(kind: _Kind) -> None:
@@ -129,8 +130,8 @@ def _leave_mark(kind: _Kind) -> None:
 
 
 def _kind(settings: FitSettings) -> _Kind:
-    two_sided = settings.model == "two-sided"
-    return settings.dtype, settings.is_exact, settings.is_ordered, two_sided
+    more = settings.model if settings.model in _MORE_SECONDS else ""
+    return settings.dtype, settings.is_exact, settings.is_ordered, more
 
 
 def _mark(kind: _Kind) -> Path | None:
@@ -148,7 +149,7 @@ def _mark(kind: _Kind) -> Path | None:
 
 def _run(kind: _Kind, users: int) -> None:
     """A short fit to a made-up table, by both kinds of solves."""
-    dtype, exact, ordinal, two_sided = kind
+    dtype, exact, ordinal, more = kind
     items = _LARGEST + 2
     rng = np.random.default_rng(0)
     known = rng.random((users, items)) < 8 / items
@@ -161,11 +162,12 @@ def _run(kind: _Kind, users: int) -> None:
     # A mixture of Gaussians calls what MAP-EM calls.
     name = "ordinal" if ordinal else "exact" if exact else "paper"
     chosen = settings_for(name)
-    if two_sided:
-        chosen = replace(settings_for("two-sided"), ordered=ordinal, user_start=1)
+    dense = exact and more != "factor"
+    if more:
+        chosen = replace(settings_for(more), ordered=ordinal, user_start=1 if dense else None)
     few = replace(
         chosen, dtype=cast(Precision, dtype), iterations=3, noise=0.5, epsilon=0.3,
-        warm=1 if exact else None,
+        warm=1 if dense else None,
     )  # fmt: skip
     split = strong_split(ratings, 0, users - 2, 2)
     for _ in Fit(split, few, team=ThreadPool(1)).records():

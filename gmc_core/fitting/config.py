@@ -19,7 +19,7 @@ from gmc_core.protocol.held_out_options import PUBLISHED, USUAL_LAST, USUAL_SHAR
 # Of each model; raised whenever the same configuration would give other figures. One that
 # gives the same keeps its number, and with it the runs that are stored.
 MODEL_VERSIONS: dict[ModelKind, int] = {
-    "paper": 5, "exact": 5, "ordinal": 6, "two-sided": 1, "mixture": 5
+    "paper": 5, "exact": 5, "ordinal": 6, "factor": 1, "two-sided": 1, "mixture": 5
 }  # fmt: skip
 
 Protocol = Literal["weak", "strong", "none", "pair", "random", "latest"]

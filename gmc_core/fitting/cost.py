@@ -18,6 +18,7 @@ import numpy.typing as npt
 import psutil
 
 from gmc_core.base.errors import ConfigError, ResourceError
+from gmc_core.gaussian.factor import BLOCK_BYTES
 from gmc_core.gaussian.linalg.solve import LANE_LIMIT
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.linalg.vectors import lanes
@@ -67,6 +68,7 @@ def estimate(
     ordinal: bool = False,
     covariates: int = 0,
     users: int = 0,
+    rank: int = 0,
 ) -> Cost:
     """The cost of a fit to signals of ``sizes`` (the N_i) in ``dimension`` coordinates.
 
@@ -76,6 +78,7 @@ def estimate(
     ordinal : of ordered ratings, with old and new latent responses and their bounds.
     covariates : G of each signal, which shift the observations.
     users : rank of the users' side of a two-sided model, 0 for none.
+    rank : R of a Gaussian of low rank, 0 for a dense one.
     """
     if exact:
         form = "congruence"
@@ -105,6 +108,14 @@ def estimate(
         e_flops *= 3
         # Old and new Σ, the sum over the signals, and a workspace of the inverses.
         matrices = 3 * matrix + max(dimension**2, largest**2) * item
+    if rank:
+        # What the users say of each item, of a block of them, and W before and after.
+        packed = (rank + 1) * (rank + 2) // 2
+        matrices = (2 * dimension + min(count, 2 * BLOCK_BYTES // (packed * item))) * packed * item
+        matrices += (count + 6 * dimension) * rank * item + threads * largest * rank * item
+        matrices += int(ratings) * 24
+        e_flops = ratings * rank**2 + count * rank**3
+        m_flops = 2 * ratings * packed + dimension * rank**3
     if components > 1:
         # Components and common Σ of two iterations; the common factor is as wide as the
         # components' together.
@@ -161,6 +172,7 @@ def estimate_fit(
         components=settings.components or 1,
         ordinal=settings.is_ordered,
         users=0 if settings.model != "two-sided" else settings.user_rank or 1,
+        rank=0 if settings.model != "factor" else settings.rank or 1,
         covariates=groups if settings.uses_attributes else 0,
     )
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from gmc_core import former
 from gmc_core.base.errors import ConfigError, NumericalError
 from gmc_core.data.rating_times import seconds_of
+from gmc_core.fitting.algorithms import algorithm
 from gmc_core.fitting.checks import StateError as StateError
 from gmc_core.fitting.checks import check_range, check_state
 from gmc_core.fitting.cost import Cost, check_memory, estimate_fit, has_large_weights
@@ -28,31 +29,27 @@ from gmc_core.fitting.users_side import UsersSide
 from gmc_core.gaussian.attributes import UserGroups
 from gmc_core.gaussian.em import MapEm, initial_state
 from gmc_core.gaussian.estep import e_step, predict_pairs
-from gmc_core.gaussian.exact import ExactEm, ExactOptions
 from gmc_core.gaussian.folding import fold_in
 from gmc_core.gaussian.iterate import EmAlgorithm, EmState, EmStep, Spares, iterate
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.mixture import (
     Memberships,
-    MixtureEm,
     MixtureState,
     initial_mixture,
     mixture_e_step,
     predict_mixture,
-    warm_up,
 )
 from gmc_core.gaussian.mixture_start import user_groups
-from gmc_core.gaussian.mstep import choose_form
 from gmc_core.gaussian.noise import Noise, SessionNoise
 from gmc_core.gaussian.noise_files import load_noise
-from gmc_core.gaussian.ordinal import LatentResponses, OrdinalScale
+from gmc_core.gaussian.ordinal import OrdinalScale
 from gmc_core.gaussian.parameters import Gaussian
-from gmc_core.gaussian.priors import genre_matrix, prior_of
-from gmc_core.gaussian.settings import FitSettings, paper_epsilon
+from gmc_core.gaussian.priors import genre_matrix
+from gmc_core.gaussian.settings import FitSettings
 from gmc_core.gaussian.signals import Layout, Signals
-from gmc_core.gaussian.two_sided import TwoSidedEm
 from gmc_core.gaussian.user_folding import UserFolding
 from gmc_core.model.answers import answers
+from gmc_core.model.factor_model import FactorModel
 from gmc_core.model.gaussian_model import GaussianModel
 from gmc_core.model.mixture_model import MixtureModel
 from gmc_core.model.two_sided_model import TwoSidedModel
@@ -264,13 +261,13 @@ class Fit:
         NumericalError, Cancelled
             See :func:`gmc_core.gaussian.iterate.iterate`; ``state`` is the last finished iteration.
         """
-        algorithm, spares = self._algorithm(), Spares()
+        steps, spares = self._algorithm(), Spares()
         for step in iterate(
-            algorithm,
+            steps,
             self._whole_state(),
             self.settings.iterations,
             spares=spares,
-            after_m_step=self._drop_weights if isinstance(algorithm, MapEm) else None,
+            after_m_step=self._drop_weights if isinstance(steps, MapEm) else None,
         ):
             began = time.perf_counter()
             old_state, old_predictions, old_lent = self._state, self.predictions, self._lent
@@ -285,48 +282,17 @@ class Fit:
                     at = step.state.iteration
                     raise error.during(f"Predictions of iteration {at}", at) from error
                 raise
-            if algorithm.reuses_memory and not old_lent:
+            if steps.reuses_memory and not old_lent:
                 spares.put(old_state.gaussian)
             self.history.append(record)
             del old_state, step  # or the old weights would stay in memory for one more iteration
             yield record
 
     def _algorithm(self) -> EmAlgorithm[Any, Any]:
-        """The two steps of the chosen model."""
-        settings, signals, team = self.settings, self.signals, self.team
-        assert settings.epsilon is not None
-        if not settings.is_exact:
-            form = choose_form(signals.sizes, signals.dimension)
-            if self._clusters is None:
-                return MapEm(
-                    signals, settings.epsilon, self._given_noise, team, form, settings.objective
-                )
-            warm = warm_up(settings.iterations)
-            return MixtureEm(
-                signals, settings.epsilon, self._given_noise, team, form, self._clusters, warm
-            )
-        latent = None
-        if self.ordinal is not None:
-            latent = LatentResponses(self.ordinal, signals.values)
-        with team.whole():
-            prior = prior_of(settings, self.split.train, signals.layout)
-        options = ExactOptions(
-            prior=prior,
-            relaxation=settings.relaxation or 1.0,
-            warm=settings.warm or 1,
-            warm_epsilon=paper_epsilon(self.split.train.scale),
-            latent=latent,
-            learn_noise=settings.learn_noise,
-            covariate_strength=settings.attributes_strength or 1.0,
-        )
-        if settings.model == "two-sided":
-            with team.whole():
-                users = self._users.prior
-            alone = settings.user_start or 1
-            return TwoSidedEm(
-                signals, settings.epsilon, self._given_noise, team, options, users, alone
-            )
-        return ExactEm(signals, settings.epsilon, self._given_noise, team, options)
+        return algorithm(
+            self.settings, self.split.train, self.signals, self._given_noise, self.team,
+            ordinal=self.ordinal, clusters=self._clusters, users=self._users,
+        )  # fmt: skip
 
     def seen(self) -> tuple[Signals, Gaussian]:
         """The query set and the Gaussian of ``state``, with all that moves the users' means."""
@@ -368,6 +334,8 @@ class Fit:
             return MixtureModel(**described, mixture=self._state.mixture)
         if users := self._users.of_model(self._state, ThreadPool(self.team.size)):
             return TwoSidedModel(**{**described, **users})
+        if self.settings.model == "factor" and self.iteration:
+            return FactorModel(**described)
         return GaussianModel(**described)
 
     def _predict(self) -> npt.NDArray[np.float64]:

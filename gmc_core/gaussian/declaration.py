@@ -15,9 +15,15 @@ from gmc_core.base.setting import Setting, setting
 if TYPE_CHECKING:
     from gmc_core.data.ratings import RatingScale
 
-ModelKind = Literal["paper", "exact", "ordinal", "two-sided", "mixture"]
-MODEL_KINDS: tuple[ModelKind, ...] = ("paper", "exact", "ordinal", "two-sided", "mixture")
-EXACT: tuple[ModelKind, ...] = ("exact", "ordinal", "two-sided")
+ModelKind = Literal["paper", "exact", "ordinal", "factor", "two-sided", "mixture"]
+MODEL_KINDS: tuple[ModelKind, ...] = (
+    "paper", "exact", "ordinal", "factor", "two-sided", "mixture"
+)  # fmt: skip
+EXACT: tuple[ModelKind, ...] = ("exact", "ordinal", "factor", "two-sided")
+# Of these those whose Σ is a full matrix.
+DENSE: tuple[ModelKind, ...] = ("exact", "ordinal", "two-sided")
+# Those that take ratings as numbers or as ordered values.
+EITHER: tuple[ModelKind, ...] = ("factor", "two-sided")
 # Of these those that know of the items' side alone.
 ONE_SIDED: tuple[ModelKind, ...] = ("exact", "ordinal")
 

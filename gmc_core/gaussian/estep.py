@@ -35,6 +35,8 @@ _NO_TIMES = np.zeros(0)
 # Flops in one piece of work: about 20 ms, so that cancelling is prompt and the last
 # pieces of two threads end together.
 _PIECE = 5e8
+# Whose factors are held at once.
+_SIGNALS = 1 << 13
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,8 +262,8 @@ def predict_pairs(
         result += moved
     if session is not None and pair_times is not None:
         result += session_parts(signals, weights, session, pair_signals, pair_times, team)
-    products = np.zeros(len(result))
     if isinstance(covariance, DenseCovariance):
+        products = np.zeros(len(result))
 
         def some(span: tuple[int, int], _: None) -> None:
             pair_products(
@@ -271,11 +273,30 @@ def predict_pairs(
 
         team.run(some, spans(len(result), 256), lambda: None)
         return result + products
-    for pair, (signal, coordinate) in enumerate(zip(pair_signals, pair_coordinates, strict=True)):
-        own = slice(signals.indptr[signal], signals.indptr[signal + 1])
-        row = covariance.submatrix(np.array([coordinate]), signals.indices[own])[0]
-        products[pair] = row @ weights[own].astype(np.float64)
-    return result + products
+    return result + _factored_pairs(signals, weights, covariance, pair_signals, pair_coordinates)
+
+
+def _factored_pairs(
+    signals: Signals,
+    weights: npt.NDArray[np.floating],
+    covariance: FactoredCovariance,
+    pair_signals: npt.NDArray[np.int64],
+    pair_coordinates: npt.NDArray[np.int64],
+) -> npt.NDArray[np.float64]:
+    """(P,) Σ[c, o] a with Σ = W Wᵀ + γ Id: what the factors m = W[o]ᵀ a say, and the own part of
+    a coordinate that was observed."""
+    matrix = signals.matrix(weights.astype(np.float64))
+    needed, places = np.unique(pair_signals, return_inverse=True)
+    found = np.empty(len(pair_signals))
+    for span in spans(len(needed), _SIGNALS):
+        rows = matrix[needed[slice(*span)]]
+        means = rows @ covariance.factor.astype(np.float64)
+        of = np.flatnonzero((places >= span[0]) & (places < span[1]))
+        at, coordinates = places[of] - span[0], pair_coordinates[of]
+        own = np.asarray(rows[at, coordinates]).reshape(-1)
+        loadings = covariance.factor[coordinates]
+        found[of] = np.einsum("pr,pr->p", means[at], loadings) + covariance.epsilon * own
+    return found
 
 
 def session_parts(

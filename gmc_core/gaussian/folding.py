@@ -9,8 +9,9 @@ import numpy.typing as npt
 import scipy.linalg
 
 from gmc_core.base.errors import NotPositiveDefiniteError
-from gmc_core.gaussian.covariance import DenseCovariance
+from gmc_core.gaussian.covariance import FactoredCovariance
 from gmc_core.gaussian.estep import e_step
+from gmc_core.gaussian.factor import believe
 from gmc_core.gaussian.inverses import inverting_e_step
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.noise import Noise
@@ -52,9 +53,12 @@ def fold_in_latent(
     """
     latent = LatentResponses(ordinal, signals.values)
     values = latent.first_guess
-    if not isinstance(gaussian.covariance, DenseCovariance):
-        guess = replace(signals, values=values)
-        return e_step(guess, gaussian, noise, team).weights, values
+    covariance = gaussian.covariance
+    if isinstance(covariance, FactoredCovariance):
+        if covariance.initial:
+            guess = replace(signals, values=values)
+            return e_step(guess, gaussian, noise, team).weights, values
+        return believe(signals, gaussian, noise, team, latent, values)[0].weights, values
     found = inverting_e_step(signals, gaussian, noise, team, latent=latent, values=values)
     return found.weights, values
 

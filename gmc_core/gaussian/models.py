@@ -38,6 +38,11 @@ MODELS: dict[str, NamedModel] = {
         "its median.",
         _defaults("ordinal", EXACT_ITERATIONS),
     ),
+    "factor": NamedModel(
+        "Low rank, for large tables",
+        "As ordinal with Σ = W Wᵀ + γ Id: little is lost, and tables of any width can be fitted.",
+        _defaults("factor", EXACT_ITERATIONS),
+    ),
     "two-sided": NamedModel(
         "Two-sided: items and users",
         "As ordinal; besides the covariance of the items, one of the users: people who rated the "

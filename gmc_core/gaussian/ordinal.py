@@ -165,16 +165,31 @@ class LatentResponses:
             batch, places, systems, inverses, (self._low, self._high), shift, noise, TOLERANCE,
             rounds, values,
         )  # fmt: skip
+        if signal >= 0:
+            self.refuse(why, rounds)
+
+    @property
+    def ends(self) -> tuple[Floats, Floats]:
+        """(nnz,) lowest and highest latent response of each rating."""
+        return self._low, self._high
+
+    @staticmethod
+    def refuse(why: int, rounds: int) -> None:
+        """Raise the error of latent responses that were not found. why : as compiled code says.
+
+        Raises
+        ------
+        NumericalError
+        """
         if why == compiled.NOT_FOUND:
             raise NumericalError(
                 f"The latent responses behind some ratings were not found in {rounds} rounds under "
                 "this model; fit it again with more noise, another ε, or in float64."
             )
-        if signal >= 0:
-            raise NotFiniteError(
-                "The latent responses behind these ratings are not finite under this model; fit it "
-                "again with more noise."
-            )
+        raise NotFiniteError(
+            "The latent responses behind these ratings are not finite under this model; fit it "
+            "again with more noise."
+        )
 
     def squares(self, values: Floats, weights: npt.NDArray[np.floating], noise: float) -> float:
         """Mean of E[(z - f̃)² | f̃, rating] over the ratings, where the latent responses are

@@ -11,6 +11,7 @@ from scipy.sparse.linalg import LinearOperator, svds
 
 from gmc_core.data.ratings import Ratings
 from gmc_core.gaussian.exact import Prior
+from gmc_core.gaussian.lowrank import LoadingsPrior
 from gmc_core.gaussian.noise import Noise
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.gaussian.signals import Layout, Signals
@@ -42,6 +43,25 @@ def prior_of(settings: FitSettings, ratings: Ratings, layout: Layout) -> Prior |
         parts.append(np.sqrt(implicit) * implicit_directions(ratings))
     diagonal = np.full(layout.dimension, own)
     return Prior(settings.prior_strength, np.hstack(parts), diagonal)
+
+
+def factor_prior(settings: FitSettings, ratings: Ratings) -> LoadingsPrior:
+    """The same target with what it has of each item alone in γ, as the prior of W (N, R).
+
+    The rank bounds the directions of who rated what. What is left of it beyond all that the
+    target has are columns of nothing, which stay so.
+    """
+    assert settings.prior_strength is not None and settings.prior_target is not None
+    assert settings.rank is not None
+    offset, genres, implicit, _ = settings.prior_target
+    parts = [np.full((ratings.n_items, 1), np.sqrt(offset))]
+    if genres > 0:
+        parts.append(np.sqrt(genres) * genre_matrix(ratings))
+    left = settings.rank - sum(part.shape[1] for part in parts)
+    if implicit > 0 and left > 0 and len(ratings):
+        directions = _of_length_1(_directions(*_who_rated_what(ratings), left))
+        parts.append(np.sqrt(implicit) * directions)
+    return LoadingsPrior(settings.prior_strength, np.hstack(parts)[:, : settings.rank])
 
 
 def latent_variance(noise: Noise, settings: FitSettings) -> float:

@@ -13,10 +13,18 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from gmc_core.base.errors import ConfigError
 from gmc_core.base.kinds import Number, NumberOrFile, Numbers, OneOf, Size, Whole, YesNo, listed
 from gmc_core.base.setting import Control, check, declared
-from gmc_core.gaussian.declaration import EXACT, ONE_SIDED, FitSetting, fit_setting
+from gmc_core.gaussian.declaration import (
+    DENSE,
+    EITHER,
+    EXACT,
+    ONE_SIDED,
+    FitSetting,
+    fit_setting,
+)
 from gmc_core.gaussian.declaration import MODEL_KINDS as MODEL_KINDS
 from gmc_core.gaussian.declaration import ModelKind as ModelKind
 from gmc_core.gaussian.declaration import variance_unit as variance_unit
+from gmc_core.gaussian.factor_settings import RANK as FACTOR_RANK
 from gmc_core.gaussian.session_settings import NOISE as SESSION_NOISE
 from gmc_core.gaussian.session_settings import USUAL_SESSION_NOISE as USUAL_SESSION_NOISE
 from gmc_core.gaussian.session_settings import WINDOW as SESSION_WINDOW
@@ -213,6 +221,7 @@ class FitSettings:
         noun="The model",
         flag="--model",
         about="paper: MAP-EM; exact: exact EM with a prior; ordinal: the same on ordered ratings; "
+        "factor: the same of low rank, for large tables; "
         "two-sided: users resemble each other too; mixture: several Gaussians. Sets the defaults "
         "of the others",
     )
@@ -257,11 +266,11 @@ class FitSettings:
         noun="The step length η",
         flag="--step-length",
         former=("--relaxation",),
-        models=EXACT,
+        models=DENSE,
         named="η = {:.4g}",
         about="length of the longest of every four steps (over-relaxation); at 5 less than half of "
         "the iterations of 1 are enough",
-        usual=dict.fromkeys(EXACT, 5.0),
+        usual=dict.fromkeys(DENSE, 5.0),
     )
     warm: int | None = fit_setting(
         None,
@@ -269,10 +278,10 @@ class FitSettings:
         noun="The number of warm-up iterations",
         flag="--warm-up",
         former=("--warm",),
-        models=EXACT,
+        models=DENSE,
         named="warm-up {}",
         about="iterations of the paper's MAP-EM, without noise, before exact EM",
-        usual=dict.fromkeys(EXACT, 3),
+        usual=dict.fromkeys(DENSE, 3),
     )
     components: int | None = fit_setting(
         None,
@@ -345,6 +354,7 @@ class FitSettings:
     session_noise: float = SESSION_NOISE
     session_window: float = SESSION_WINDOW
     ordered: bool | None = ORDERED
+    rank: int | None = FACTOR_RANK
     user_rank: int | None = RANK
     user_strength: float | None = STRENGTH
     user_target: tuple[float, float] | None = TARGET
@@ -362,7 +372,7 @@ class FitSettings:
     @property
     def is_ordered(self) -> bool:
         """Whether a rating is the interval that a latent response falls into."""
-        return self.model == "ordinal" or (self.model == "two-sided" and self.ordered is not False)
+        return self.model == "ordinal" or (self.model in EITHER and self.ordered is not False)
 
     @property
     def uses_attributes(self) -> bool:
@@ -395,10 +405,17 @@ class FitSettings:
                 "The MAP objective is computed for noise that ratings do not share; leave it out, "
                 "or the session noise."
             )
-        if (self.is_ordered or self.model == "two-sided") and not one_variance:
+        if (self.is_ordered or self.model in EITHER) and not one_variance:
             raise ConfigError(
-                "Ordered ratings and two-sided models need one noise variance above 0, the spread "
-                "of a latent value."
+                "Ordered ratings, low rank and two-sided models need one noise variance above 0, "
+                "the spread of a latent value."
+            )
+        if self.model == "factor" and self.signals != "rows":
+            raise ConfigError("The factors of a low rank are those of users; take rows as signals.")
+        if self.model == "factor" and self.session_noise:
+            raise ConfigError(
+                "Noise that ratings of one session share is not of low rank; take another model, "
+                "or leave it out."
             )
         if self.model == "two-sided" and self.signals != "rows":
             raise ConfigError("A two-sided model has both sides already; take rows as signals.")

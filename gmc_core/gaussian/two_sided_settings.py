@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gmc_core.base.kinds import Number, Numbers, Whole, YesNo
 from gmc_core.base.setting import Control
-from gmc_core.gaussian.declaration import ModelKind, fit_setting
+from gmc_core.gaussian.declaration import EITHER, ModelKind, fit_setting
 
 if TYPE_CHECKING:
     from gmc_core.data.ratings import RatingScale
@@ -28,10 +28,10 @@ ORDERED: Any = fit_setting(
     kind=YesNo(),
     noun="Reading ratings as ordered",
     flag="--ordered",
-    models=TWO_SIDED,
+    models=EITHER,
     about="a rating is the interval that a latent response falls into, as with ordinal; "
     "--no-ordered reads it as a number, as exact does",
-    usual=dict.fromkeys(TWO_SIDED, ordered_by_default),
+    usual=dict.fromkeys(EITHER, ordered_by_default),
     usual_words="on for scales of few values",
     control=Control(
         card="model",

@@ -243,6 +243,16 @@ class GaussianModel:
         items, ratings = items[order], ratings[order]
         moments = self._moments_of(times, len(items))
         moments = None if moments is None else moments[order]
+        return self._posterior(items, ratings, covariates, moments)
+
+    def _posterior(
+        self,
+        items: Positions,
+        ratings: Floats,
+        covariates: npt.ArrayLike | None,
+        moments: Floats | None,
+    ) -> Posterior:
+        """:meth:`posterior` of ratings that were checked, of rising items."""
         covariance = self.gaussian.covariance
         factor = observed_factor(self.gaussian, self.noise, items, moments)
         mean = self._prior_mean(covariates)

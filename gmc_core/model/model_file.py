@@ -29,6 +29,7 @@ from gmc_core.gaussian.settings import FitSettings
 from gmc_core.gaussian.signals import Layout
 from gmc_core.gaussian.user_folding import UserFolding
 from gmc_core.model.calibration import Calibration
+from gmc_core.model.factor_model import FactorModel
 from gmc_core.model.gaussian_model import GaussianModel
 from gmc_core.model.mixture_model import MixtureModel
 from gmc_core.model.two_sided_model import TwoSidedModel
@@ -248,7 +249,9 @@ def _rebuild(header: dict[str, Any], arrays: Arrays) -> GaussianModel:
         users = _users(header.get("users"), arrays, gaussian, described["ratings"])
         described["groups"] = _groups(header, arrays, gaussian)
         if users is None:
-            return GaussianModel(gaussian=gaussian, **described)
+            low_rank = settings.model == "factor" and described["iteration"] > 0
+            kind = FactorModel if low_rank else GaussianModel
+            return kind(gaussian=gaussian, **described)
         return TwoSidedModel(gaussian=gaussian, **described, **users)
     mixture = _mixture(header["components"], arrays, size)
     return MixtureModel(gaussian=mixture.pooled(ThreadPool()), mixture=mixture, **described)

@@ -136,7 +136,7 @@ def fit_controls(ratings: Ratings, protocol: str) -> Choice:
         repetitions = _repetitions(protocol)
         seed_input()
         form.draw("arithmetic")
-    if kind in ("ordinal", "two-sided") and form.given["noise"] == 0:
+    if kind in ("ordinal", "factor", "two-sided") and form.given["noise"] == 0:
         st.warning("This model needs a noise variance above 0; 0.5 is taken.")
         form.given["noise"] = 0.5
     return Choice(form.settings, repetitions)

@@ -18,11 +18,13 @@ SHORT: dict[str, str] = {
     "paper": "Paper",
     "exact": "Exact EM",
     "ordinal": "Ordered ratings",
+    "factor": "Low rank",
     "two-sided": "Two-sided",
     "mixture": "Mixture",
 }
 FORMULA: dict[str, str] = {
     "ordinal": r"y=v\iff c_{v-1}<f+e\le c_v,\qquad \hat y=\text{median}",
+    "factor": r"f=\mu+Wx+u,\quad x\sim N(0,I_R),\ \Sigma=WW^{\top}+\gamma I",
     "two-sided": r"z_{ui}=\mu_i+g_u[i]+h_i[u]+e,\quad g_u\sim N(0,\Sigma),\ h_i\sim N(0,WW^{\top})",
     "mixture": r"\tilde f_i=\sum_k r_{ik}\,\tilde f_i^{(k)}",
 }
@@ -44,6 +46,11 @@ M_STEPS: dict[str, tuple[str, str]] = {
     ),
     "exact": _EXACT,
     "ordinal": _EXACT,
+    "factor": (
+        r"(w_j,\mu_j)=\arg\min\sum_{i\ni j}E\bigl(y_{ij}-\mu_j-w_j^{\top}x_i\bigr)^2+\text{prior}",
+        "Each title's row of W and its mean by regression on what is believed of the factors of "
+        "those who rated it, with the uncertainty of these; then the factors' scale.",
+    ),
     "two-sided": _EXACT,
     "mixture": (
         r"\begin{gathered}\mu_k=\frac{\sum_ir_{ik}\tilde f_i^{(k)}}{\sum_ir_{ik}}\\"

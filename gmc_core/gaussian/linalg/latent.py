@@ -17,7 +17,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+from numba import njit, types
+from numba.extending import overload
 
 _ROOT2 = math.sqrt(2.0)
 _NORM = 1 / math.sqrt(2 * math.pi)
@@ -89,6 +90,48 @@ def _times(inverse, n, right, answer):  # type: ignore[no-untyped-def]
         answer[i] -= total
 
 
+@njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
+def _times_factored(inverse, n, right, answer):  # type: ignore[no-untyped-def]
+    """The same where K = d (Id + R Rᵀ): K⁻¹ = (Id - R C Rᵀ) / d, C = (Id + Rᵀ R)⁻¹.
+
+    inverse : R (flat, n × rank), -C (flat, lower triangle), room for twice the rank, and d.
+    """
+    rows, spread, room, variance = inverse
+    rank = len(room) // 2
+    inner, outer = room[:rank], room[rank:]
+    inner[:] = 0
+    outer[:] = 0
+    for i in range(n):
+        row, own = rows[i * rank : (i + 1) * rank], right[i]
+        for k in range(rank):
+            inner[k] += row[k] * own
+    for k in range(rank):
+        row, own = spread[k * rank : k * rank + k], inner[k]
+        total = spread[k * rank + k] * own
+        for j in range(k):
+            total += row[j] * inner[j]
+            outer[j] -= row[j] * own
+        outer[k] -= total
+    for i in range(n):
+        row = rows[i * rank : (i + 1) * rank]
+        total = right[i]
+        for k in range(rank):
+            total -= row[k] * outer[k]
+        answer[i] = total / variance
+
+
+def _product(inverse, n, right, answer):  # type: ignore[no-untyped-def]
+    """answer ← K⁻¹ right in either form."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(_product, inline="always")
+def _product_overload(inverse, n, right, answer):  # type: ignore[no-untyped-def]
+    if isinstance(inverse, types.Array):
+        return lambda inverse, n, right, answer: _times(inverse, n, right, answer)
+    return lambda inverse, n, right, answer: _times_factored(inverse, n, right, answer)
+
+
 @njit(nogil=True, cache=True)
 def _residual(f, a, low, high, sd, r, bent):  # type: ignore[no-untyped-def]
     """r ← s(f) - a and the curvatures; the largest |r|."""
@@ -127,8 +170,10 @@ def _halved(f, a, p_f, p_a, moved, low, high, sd, r, bent):  # type: ignore[no-u
 
 
 @njit(nogil=True, cache=True)
-def _climb(f, a, low, high, variance, inverse, tolerance, rounds):  # type: ignore[no-untyped-def]
+def climb(f, a, low, high, variance, inverse, like, tolerance, rounds):  # type: ignore[no-untyped-def]
     """Move f and a of one signal to the fixed point; the rounds it took.
+
+    inverse : -K⁻¹, or as :func:`_times_factored` takes it. like : an array in its precision.
 
     NOT_FINITE if it is none, NOT_FOUND if it was not reached: after ``rounds`` filling in
     once more changes a latent response by more than ``_LOOSE`` tolerances.
@@ -136,7 +181,7 @@ def _climb(f, a, low, high, variance, inverse, tolerance, rounds):  # type: igno
     n, sd = len(f), math.sqrt(variance)
     r, bent, before = np.empty(n), np.empty(n), np.zeros(n)
     p_f, p_a = np.zeros(n), np.zeros(n)
-    right, u = np.empty(n, inverse.dtype), np.empty(n, inverse.dtype)
+    right, u = np.empty(n, like.dtype), np.empty(n, like.dtype)
     largest, last = _residual(f, a, low, high, sd, r, bent), 0.0
     for done in range(rounds):
         if not largest < math.inf:
@@ -145,7 +190,7 @@ def _climb(f, a, low, high, variance, inverse, tolerance, rounds):  # type: igno
             return done
         for i in range(n):
             right[i] = r[i]
-        _times(inverse, n, right, u)
+        _product(inverse, n, right, u)
         gain = changed = 0.0
         for i in range(n):
             d = variance * (r[i] - variance * u[i])
@@ -216,7 +261,7 @@ def settle(batch, places, systems, inverses, ends, shift, variance, tolerance, r
             a = systems.weights[start:stop].astype(np.float64)
             f = own - moved - variance * a
             low, high = ends[0][start:stop] - moved, ends[1][start:stop] - moved
-            took = _climb(f, a, low, high, variance, inverse, tolerance, rounds)
+            took = climb(f, a, low, high, variance, inverse, inverse, tolerance, rounds)
             if took < 0:
                 return signal, took
             for i in range(n):

@@ -65,6 +65,7 @@ def save_model(model: GaussianModel, path: PATHLIKE, *, with_ratings: bool = Tru
     header, arrays = _describe(model, model.ratings if with_ratings else None)
     path = Path(path)
     newer = "users" in header or model.noise.session is not None
+    newer |= model.settings.model == "factor"
     version = FORMAT_VERSION if newer else _EARLIER_VERSION
     array_archive.write(path, FORMAT, version, header, arrays)
     return path

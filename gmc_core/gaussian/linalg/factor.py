@@ -30,7 +30,8 @@ def factor_beliefs(  # type: ignore[no-untyped-def]
     systems : see :class:`gmc_core.gaussian.linalg.solve.Systems`; ``weights`` and ``forms`` are
         written. loadings : W (N, R). variances : (σ², d).
     ends, shift, settling : of ordered ratings: (low, high) of each rating's latent response, what
-        covariates add to the mean, and (tolerance, rounds); 0 rounds take ``values`` as they are.
+        covariates add to the mean, and (tolerance, rounds); with 0 rounds the responses are taken
+        as they are. Of numbers the shift is empty.
     space : :func:`gmc_core.gaussian.linalg.solve.scratch` of R² numbers. rows : at least N_i · R
         numbers. sweeping : :func:`gmc_core.gaussian.linalg.sweep.sweep_space` of R rows.
     room : 2 R numbers.
@@ -71,35 +72,23 @@ def factor_beliefs(  # type: ignore[no-untyped-def]
         )
         if not math.isfinite(form):
             return signal, NOT_FINITE
-        if settling[1] > 0 and n > 0:
-            a, f = np.empty(n), np.empty(n)
-            low, high = np.empty(n), np.empty(n)
-            for i in range(n):
-                left = _left(systems, start + i, rows, i, mean, rank, root)
-                a[i] = left / total
-                f[i] = systems.values[start + i] - noise * a[i]
-                low[i] = ends[0][start + i] - shift[start + i]
-                high[i] = ends[1][start + i] - shift[start + i]
-            inverse = rows, work, room, total
-            took = climb(f, a, low, high, noise, inverse, rows, settling[0], settling[1])
-            if took < 0:
-                return signal, took
-            inner = room[:rank]
-            inner[:] = 0
-            for i in range(n):
-                systems.values[start + i] = f[i] + noise * a[i]
-                values[start + i] = systems.values[start + i] + shift[start + i]
-                item = systems.indices[start + i]
-                row = rows[i * rank : (i + 1) * rank]
-                weight = rows.dtype.type((systems.values[start + i] - systems.mean[item]) * root)
-                for k in range(rank):
-                    inner[k] += row[k] * weight
-            mean[:] = 0
-            for k in range(rank):
-                for j in range(k):
-                    mean[k] -= work[k * rank + j] * inner[j]
-                    mean[j] -= work[k * rank + j] * inner[k]
-                mean[k] -= work[k * rank + k] * inner[k]
+        if len(shift):
+            if settling[1] > 0:
+                a, f, low, high = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+                for i in range(n):
+                    a[i] = _left(systems, start + i, rows, i, mean, rank, root) / total
+                    f[i] = systems.values[start + i] - noise * a[i]
+                    low[i] = ends[0][start + i] - shift[start + i]
+                    high[i] = ends[1][start + i] - shift[start + i]
+                inverse = rows, work, room, total
+                took = climb(f, a, low, high, noise, inverse, rows, settling[0], settling[1])
+                if took < 0:
+                    return signal, took
+                for i in range(n):
+                    systems.values[start + i] = f[i] + noise * a[i]
+                    values[start + i] = systems.values[start + i] + shift[start + i]
+            # Also of responses that are taken as they are, so that both give the same digits.
+            _factors(systems, start, n, rows, work, rank, root, room[:rank], mean)
         quadratic = 0.0
         for i in range(n):
             r = systems.values[start + i] - systems.mean[systems.indices[start + i]]
@@ -123,6 +112,25 @@ def factor_beliefs(  # type: ignore[no-untyped-def]
             moment[at : at + rank] = mean
             moment[at + rank] = 1
     return -1, 0
+
+
+@njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
+def _factors(systems, start, n, rows, spread, rank, root, inner, mean):  # type: ignore[no-untyped-def]
+    """mean ← C Rᵀ r / √d, with -C in ``spread``."""
+    inner[:] = 0
+    for i in range(n):
+        r = systems.values[start + i] - systems.mean[systems.indices[start + i]]
+        weight = rows.dtype.type(r * root)
+        for k in range(rank):
+            inner[k] += rows[i * rank + k] * weight
+    mean[:] = 0
+    for k in range(rank):
+        row, own = spread[k * rank : k * rank + k], inner[k]
+        total = spread[k * rank + k] * own
+        for j in range(k):
+            total += row[j] * inner[j]
+            mean[j] -= row[j] * own
+        mean[k] -= total
 
 
 @njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})

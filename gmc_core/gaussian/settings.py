@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from gmc_core.base.errors import ConfigError
-from gmc_core.base.kinds import Number, NumberOrFile, Numbers, OneOf, Size, Whole, YesNo, listed
+from gmc_core.base.kinds import Number, NumberOrFile, OneOf, Size, Whole, YesNo, listed
 from gmc_core.base.setting import Control, check, declared
 from gmc_core.gaussian.declaration import (
     DENSE,
@@ -25,6 +25,9 @@ from gmc_core.gaussian.declaration import MODEL_KINDS as MODEL_KINDS
 from gmc_core.gaussian.declaration import ModelKind as ModelKind
 from gmc_core.gaussian.declaration import variance_unit as variance_unit
 from gmc_core.gaussian.factor_settings import RANK as FACTOR_RANK
+from gmc_core.gaussian.prior_settings import STRENGTH as PRIOR_STRENGTH
+from gmc_core.gaussian.prior_settings import TARGET as PRIOR_TARGET
+from gmc_core.gaussian.prior_settings import usual_strength as usual_strength
 from gmc_core.gaussian.session_settings import NOISE as SESSION_NOISE
 from gmc_core.gaussian.session_settings import USUAL_SESSION_NOISE as USUAL_SESSION_NOISE
 from gmc_core.gaussian.session_settings import WINDOW as SESSION_WINDOW
@@ -44,33 +47,11 @@ MAX_COMPONENTS = 20
 EXACT_ITERATIONS = 10  # after a longest step; what the short one after it changes is small
 # Longer steps were not tried.
 MOST_RELAXATION = 8.0
-_MOST_STRENGTH = 300.0
-
-
-def usual_strength(items: int) -> float:
-    """ν where it is not given: half as many as there are items, at most 300.
-
-    Of few items the ratings tell more. The same for every kind of signal.
-    """
-    return min(_MOST_STRENGTH, items / 2)
 
 
 def paper_epsilon(scale: RatingScale) -> float:
     """The paper's ε, on other scales than stars the same share of the range."""
     return PAPER_EPSILON * variance_unit(scale)
-
-
-def factor_strength(scale: RatingScale, items: int | None) -> float | None:
-    """ν of a Gaussian of low rank: as many as there are items, at most 1,000.
-
-    Chosen on ratings held out inside the training sets of MovieLens 1M and the sample: with less,
-    later iterations learn the ratings by heart, with 3,000 the target is hardly left.
-    """
-    return None if items is None else min(1000.0, float(items))
-
-
-def _strength_of(scale: RatingScale, items: int | None) -> float | None:
-    return None if items is None else usual_strength(items)
 
 
 def _start_of(scale: RatingScale, items: int | None) -> float:
@@ -234,40 +215,8 @@ class FitSettings:
         "two-sided: users resemble each other too; mixture: several Gaussians. Sets the defaults "
         "of the others",
     )
-    prior_strength: float | None = fit_setting(
-        None,
-        kind=Number(0, metavar="NU"),
-        noun="The weight ν of the prior",
-        flag="--prior-strength",
-        models=EXACT,
-        about="weight of the prior of Σ, in signals (users)",
-        usual={**dict.fromkeys(DENSE, _strength_of), "factor": factor_strength},
-        named="ν = {:.4g}",
-        usual_words="half as many as there are items, at most 300; factor: as many, at most 1000",
-        control=Control(
-            card="model",
-            label="Weight ν of the prior, in users",
-            low=0,
-            high=1e5,
-            step=50,
-            format="%g",
-            help="Σ is shrunk, as if so many users more had shown it, towards a target: "
-            "variance that all items share, that items rated by the same people share, and an "
-            "item's own. 0 is the likelihood alone.",
-        ),
-    )
-    prior_target: tuple[float, float, float, float] | None = fit_setting(
-        None,
-        kind=Numbers(4, metavar="O,G,R,I", example="0.15,0,0.2,0.15"),
-        noun="The target of the prior",
-        flag="--prior-target",
-        models=EXACT,
-        about="what Σ is shrunk to: variance that all items share (11ᵀ), that items of one genre "
-        "share, that items rated by the same people share (implicit feedback), and of each item "
-        "alone (Id)",
-        usual=dict.fromkeys(EXACT, (0.15, 0.0, 0.2, 0.15)),
-        scaled=True,
-    )
+    prior_strength: float | None = PRIOR_STRENGTH
+    prior_target: tuple[float, float, float, float] | None = PRIOR_TARGET
     # This field and the next keep the names that stored runs, models and scripts have for them.
     relaxation: float | None = fit_setting(
         None,

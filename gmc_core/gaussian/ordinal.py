@@ -77,16 +77,21 @@ class OrdinalScale:
 
         A rating that did not occur gets the interval of the nearest that did.
         """
-        middles = (self.values[1:] + self.values[:-1]) / 2
-        place = np.searchsorted(middles, np.asarray(ratings, dtype=np.float64))
+        place = self._places(ratings)
         edges = np.concatenate([[-np.inf], self.cuts, [np.inf]])
         return edges[place], edges[place + 1]
 
+    def _places(self, ratings: npt.ArrayLike) -> npt.NDArray[np.intp]:
+        """The position of each rating, or of the nearest that occurred, among the values."""
+        middles = (self.values[1:] + self.values[:-1]) / 2
+        return np.searchsorted(middles, np.asarray(ratings, dtype=np.float64))
+
     def first_guess(self, ratings: npt.ArrayLike) -> Floats:
         """E[z | rating] under a wide Gaussian at the scale's middle, when f is not known yet."""
-        low, high = self.bounds(ratings)
-        middle = np.full(len(low), (self.cuts[0] + self.cuts[-1]) / 2)
-        return truncated_mean(middle, low, high, (self.cuts[-1] - self.cuts[0]) / 3)
+        edges = np.concatenate([[-np.inf], self.cuts, [np.inf]])
+        middle = np.full(len(self.values), (self.cuts[0] + self.cuts[-1]) / 2)
+        sd = (self.cuts[-1] - self.cuts[0]) / 3
+        return truncated_mean(middle, edges[:-1], edges[1:], sd)[self._places(ratings)]
 
     def point_prediction(self, latent: npt.ArrayLike, variance: float) -> Floats:
         """Ratings predicted from f̃: the Bayes decision under absolute error, refined.

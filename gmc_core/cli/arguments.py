@@ -14,7 +14,7 @@ from gmc_core.cli.reading import add_reading_arguments, reading_from_arguments
 from gmc_core.cli.values import number, whole
 from gmc_core.data.hashes import option
 from gmc_core.fitting.config import OF_HELD_OUT, PROTOCOLS, ExperimentConfig
-from gmc_core.gaussian.models import settings_for
+from gmc_core.gaussian.models import PRESETS, settings_for
 from gmc_core.gaussian.settings import FitSettings, settings_of_a_fit
 from gmc_core.protocol.filter_options import Filter
 
@@ -85,6 +85,13 @@ def add_experiment_arguments(
     model = parser.add_argument_group("model")
     fit = settings_of_a_fit()
     add(model, fit["model"])  # first what decides the others' defaults
+    if "model" not in skip:
+        model.add_argument(
+            "--preset",
+            choices=list(PRESETS),
+            help="settings that have a name: fast is a factor model of rank 31, 5 iterations and "
+            "float32; others that are given beside it count",
+        )
     add(model, *(one for one in fit.values() if one.name != "model"))
     add_reading_arguments(parser)
 
@@ -166,7 +173,11 @@ def _settings(args: argparse.Namespace, others: dict[str, Any]) -> FitSettings:
     """The settings of the fit: the model's, then what was given."""
     fit = settings_of_a_fit()
     given = _given(vars(args), fit) | others
-    settings = replace(settings_for(given.pop("model", "paper")), **given)
+    preset = getattr(args, "preset", None)
+    if preset and "model" in given:
+        raise ConfigError("--preset and --model exclude each other; give one of them.")
+    start = PRESETS[preset] if preset else settings_for(given.pop("model", "paper"))
+    settings = replace(start, **given)
     for name in given:
         needs = fit[name].needs
         if needs is not None and getattr(settings, needs[0]) != needs[1]:

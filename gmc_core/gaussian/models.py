@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gmc_core.base.errors import ConfigError
 from gmc_core.gaussian.settings import EXACT_ITERATIONS, PAPER_ITERATIONS, FitSettings, ModelKind
@@ -54,6 +54,12 @@ MODELS: dict[str, NamedModel] = {
         "MAP-EM with a Gaussian for each of several groups of users.",
         _defaults("mixture", PAPER_ITERATIONS),
     ),
+}
+
+
+# Settings with a name of their own, for who wants an answer at once.
+PRESETS: dict[str, FitSettings] = {
+    "fast": replace(_defaults("factor", 5), rank=31, dtype="float32"),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gmc_core.cli.heartbeat import Heartbeat
 from gmc_core.cli.output import duration, figure, note, size
 
 if TYPE_CHECKING:
@@ -40,9 +41,11 @@ class _Progress:
         self.notes: set[str] = set()
 
     def run(self) -> None:
-        self.experiment.run(self.record, self.start)
+        with Heartbeat("preparing") as self.alive:
+            self.experiment.run(self.record, self.start)
 
     def start(self, index: int, fit: Fit) -> None:
+        self.alive.clear()
         if self.repetitions > 1:
             note(f"repetition {index + 1} of {self.repetitions}, seed {fit.split.seed}")
         if index == 0:
@@ -53,6 +56,7 @@ class _Progress:
             if text not in self.notes:
                 self.notes.add(text)
                 note(text)
+        self.alive.now("iteration 1" if self.total else "predicting")
 
     def tell_cost(self, fit: Fit) -> None:
         from gmc_core.fitting.duration import estimate_of_fit
@@ -95,6 +99,7 @@ class _Progress:
         compiling.compile_for(fit.settings)
 
     def record(self, index: int, record: IterationRecord) -> None:
+        self.alive.clear()
         self.records.append(record)
         iterations = self.total // self.repetitions
         text = f"iteration {record.iteration:>{len(str(iterations))}} of {iterations}"
@@ -109,3 +114,5 @@ class _Progress:
         if len(self.records) < self.total and self.estimate is not None:
             text += f", about {duration(self.estimate.remaining(self.records))} left"
         note(text)
+        more = record.iteration < iterations
+        self.alive.now(f"iteration {record.iteration + 1}" if more else "finishing")

@@ -59,7 +59,8 @@ MODELS: dict[str, NamedModel] = {
 
 # Settings with a name of their own, for who wants an answer at once.
 PRESETS: dict[str, FitSettings] = {
-    "fast": replace(_defaults("factor", 5), rank=31, dtype="float32"),
+    # So few iterations do not over-fit with less of a prior.
+    "fast": replace(_defaults("factor", 5), rank=31, prior_strength=300.0, dtype="float32"),
 }
 
 

@@ -50,6 +50,8 @@ PAPER: dict[str, Any] = {
 } | {"repetitions": 3}
 QUICK: dict[str, Any] = {**PAPER, "iterations": 5, "precision": "float32", "repetitions": 1}
 
+_OF_FAST = ("model", "iterations", "rank", "prior_strength", "noise", "dtype")
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -116,7 +118,7 @@ def presets(scale: RatingScale) -> None:
 
 def _fast(scale: RatingScale) -> dict[str, Any]:
     """The preset of that name as values of the controls."""
-    fast, names = PRESETS["fast"].resolved(scale), ("model", "iterations", "rank", "noise", "dtype")
+    fast, names = PRESETS["fast"].resolved(scale), _OF_FAST
     return {SETTINGS[name].key: getattr(fast, name) for name in names} | {"repetitions": 1}
 
 

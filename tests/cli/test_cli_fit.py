@@ -17,6 +17,7 @@ from gmc_core.cli import fit, main
 from gmc_core.data import readers, reading_options
 from gmc_core.fitting import compiling, experiment
 from gmc_core.fitting.experiment import Experiment
+from gmc_core.gaussian.models import PRESETS
 from gmc_core.model.model_file import load_model
 
 ROOT = Path(__file__).parents[2]
@@ -153,6 +154,17 @@ def test_a_reader_that_leaves_is_no_error():
 
 
 # fit ----------------------------------------------------------------------------
+
+
+def test_a_preset_is_settings_with_a_name(capsys, data, tmp_path):
+    out = tmp_path / "result.json"
+    given = ("--data", data, "--min-user-ratings", "2", "--preset", "fast")
+    code, _, _ = run(capsys, "fit", *given, "--rank", "3", "--json", out)
+    assert code == 0
+    settings = json.loads(out.read_text())["config"]["fit"]
+    fast = {name: one for name, one in PRESETS["fast"].as_dict().items() if one is not None}
+    assert {name: settings[name] for name in fast} == {**fast, "rank": 3}
+    assert "exclude each other" in refused(capsys, "fit", *given, "--model", "exact")
 
 
 def test_result_progress_and_json(capsys, data, tmp_path):

@@ -20,6 +20,7 @@ from stored_runs import (
 
 from gmc_core.base.errors import ResourceError
 from gmc_core.data.ratings import RatingScale
+from gmc_core.gaussian.models import PRESETS
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol import metrics
 from gmc_core.runs.store import queue as worker_side
@@ -118,6 +119,16 @@ def test_start_queues_what_the_controls_say(store, asked):
     assert run.config.filter.max_items == 60
     assert at.query_params["run"] in (run.id, [run.id])
     assert asked
+
+
+def test_the_fast_preset_is_that_of_the_command_line(store):
+    at = opened("fit", **FEW)
+    at.button(key="preset_fast").click().run()
+    at.button(key="start_fit").click().run()
+    assert not at.exception
+    (run,) = store.runs()
+    stars = RatingScale(0.5, 5.0, 0.5)
+    assert run.config.fit.resolved(stars) == PRESETS["fast"].resolved(stars)
 
 
 def test_exact_em_has_a_prior_and_noise_to_learn(store, asked):

@@ -86,7 +86,7 @@ STEPS = (
     ),
     Step(
         "pages/covariance.py",
-        {"run": "{ordinal}", "view": "Titles"},
+        {"run": "{ordinal}", "view": "titles"},
         "This is what was learned: Σ says which titles are liked by the same people, and similar "
         "ones stand side by side.",
         "ordinal",

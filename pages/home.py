@@ -42,6 +42,19 @@ STEPS = (
         "Does ε matter? A grid of fits answers for your data.",
     ),
 )
+NEW_HERE = (
+    "**New here?** Press **Show me** and go on with **Next**: six steps, a sentence each. Or press "
+    "**Fit the sample now**; when its curve has ended, the page says what it shows and what to try."
+)
+WORDS = (
+    "- **NMAE**: how far predictions of hidden ratings are off on average, as a share of what "
+    "guessing makes; 0 is perfect, 1 is guessing.\n"
+    "- **Weak and strong generalization**: weak hides a rating of people whom the model has "
+    "learned from, strong one of people whom it has never seen, and who have only just given "
+    "their others.\n"
+    "- **ε**: what is added to every variance that is learned; the larger, the less the model "
+    "believes what only few ratings show."
+)
 # What lies beside that way.
 ASIDE = (
     (
@@ -106,6 +119,9 @@ def start_card() -> None:
         ):
             tour.open_step(1)
         st.page_link("pages/data.py", label="or choose other ratings", icon=":material/folder:")
+    st.markdown(NEW_HERE)
+    with st.expander("Words: NMAE, weak and strong generalization, ε", icon=":material/abc:"):
+        st.markdown(WORDS)
 
 
 def steps_card() -> None:

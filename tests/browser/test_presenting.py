@@ -8,7 +8,7 @@ from browser.steps import PATIENCE_MS, button, run_of
 from tests.tools.screenshots import open_page, settle
 
 LEAST = 18  # px
-LEARN = ("1+Two+movies", "2+EM+step+by+step", "3+Many+movies")
+LEARN = ("two", "steps", "many")
 SLIDER = '[data-testid="stMain"] [data-testid="stSlider"]'
 PICTURE = '.gmc-plane svg, [data-testid="stPlotlyChart"]'
 SMALL = f"""() => {{

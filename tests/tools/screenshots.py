@@ -36,9 +36,9 @@ SIZE: Any = {"width": 1366, "height": 768}
 VIEWS = {
     "home": "",
     "learn": "learn",
-    "learn-steps": "learn?chapter=2+EM+step+by+step&learn_step=4",
-    "learn-many": "learn?chapter=3+Many+movies",
-    "learn-cost": "learn?chapter=4+What+it+costs",
+    "learn-steps": "learn?chapter=steps&learn_step=4",
+    "learn-many": "learn?chapter=many",
+    "learn-cost": "learn?chapter=cost",
     "data": "data",
     "data-titles": "data?tab=Most+rated+titles",
     "data-times": "data?tab=Times",

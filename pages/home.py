@@ -43,8 +43,8 @@ STEPS = (
     ),
 )
 NEW_HERE = (
-    "**New here?** Press **Show me** and go on with **Next**: six steps, a sentence each. Or press "
-    "**Fit the sample now**; when its curve has ended, the page says what it shows and what to try."
+    "**New here?** Press **Show me**, and go on with **Next**: the whole story in six steps, a "
+    "sentence each."
 )
 WORDS = (
     "- **NMAE**: how far predictions of hidden ratings are off on average, as a share of what "
@@ -120,8 +120,6 @@ def start_card() -> None:
             tour.open_step(1)
         st.page_link("pages/data.py", label="or choose other ratings", icon=":material/folder:")
     st.markdown(NEW_HERE)
-    with st.expander("Words: NMAE, weak and strong generalization, ε", icon=":material/abc:"):
-        st.markdown(WORDS)
 
 
 def steps_card() -> None:
@@ -139,6 +137,12 @@ def aside_card() -> None:
         with column.container(gap="xxsmall"):
             st.page_link(page, label=f"**{label}**", icon=icon)
             st.caption(text)
+
+
+def words_card() -> None:
+    """What the words mean that every page uses."""
+    with st.expander("In plain words: NMAE, weak and strong generalization, ε"):
+        st.markdown(WORDS)
 
 
 def runs_card() -> None:
@@ -175,5 +179,6 @@ st.caption(SYMBOLS)
 start_card()
 steps_card()
 aside_card()
+words_card()
 with guard():
     runs_card()

@@ -35,6 +35,7 @@ from gmc_dashboard.shared.components import (
 )
 from gmc_dashboard.shared.frames import frame
 from gmc_dashboard.shared.linked_choice import linked_choice, linked_choices
+from gmc_dashboard.shared.presenting import presenting
 from gmc_dashboard.shared.run_actions import cancel, exports, resume
 from gmc_dashboard.shared.run_pages import place_of
 from gmc_dashboard.shared.tables import to_csv
@@ -303,7 +304,7 @@ with guard():
         before = linked if link_state.unset("picked") else st.session_state["picked"]
         st.session_state["picked"] = [i for i in before if i in known]
         picked = st.multiselect(
-            "Picked runs (or click rows of the table)",
+            "Picked runs" if presenting() else "Picked runs (or click rows of the table)",
             list(known),
             key="picked",
             format_func=names.__getitem__,

@@ -44,7 +44,7 @@ def show(run: Run, seen: Evidence, most: int = SHOWN) -> None:
     proposed = next_steps(seen)[:most]
     if not proposed:
         return
-    with st.container(horizontal=True, vertical_alignment="center", gap="small", width="content"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="xsmall", width="content"):
         st.markdown("**Try next**", width="content")
         for index, step in enumerate(proposed):
             _button(run, step, first=index == 0)

@@ -22,6 +22,7 @@ PRESENT, CONTROLS = "present", "controls"
 LEAST = 18  # px, of any text that is shown
 TALLEST = 440  # px, of a figure: it shares 720 with the title and what moves it
 MOST_NAMED = 5  # lines in a legend; of more it would take the picture's place
+LINE = 27  # px, of a name in a legend, where two share the first line
 ROOM_RIGHT = 20  # px; a margin beyond that holds the names of lines
 
 # Captions are .875 of the root's size, so 21 px make 18. A narrow window cannot hold that.
@@ -159,12 +160,13 @@ def enlarge(figure: go.Figure) -> go.Figure:
     if len(named) > MOST_NAMED:
         layout["showlegend"] = False
     layout["font"] = {**layout.get("font", {}), "size": LEAST}
-    if layout.get("height"):
-        layout["height"] = min(layout["height"], TALLEST)
-    legend = layout.get("legend") or {}
-    if legend.get("orientation") == "h" and legend.get("y", 0) < 0:
+    height, legend = layout.get("height"), layout.get("legend") or {}
+    if layout.get("showlegend") and legend.get("y", 0) < 0:
         # Below the figure the larger words of its axis are in the way.
         legend.update(y=1.02, yanchor="bottom")
+        height = height and height + LINE * max(len(named) - 2, 0)
+    if height:
+        layout["height"] = min(height, TALLEST)
     right = (layout.get("margin") or {}).get("r", 0)
     if right > ROOM_RIGHT:
         layout["margin"]["r"] = round(right * LEAST / smallest)

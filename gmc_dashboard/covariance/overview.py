@@ -51,11 +51,12 @@ def overview(run: Run) -> None:
         if not (has_model and rows):
             del kinds["partial"]
         kind = linked_choice("Show", kinds, "correlation", key="kind")
-        orders = {
+        orders: dict[str, str] = {
             name: covariance_data.AXES_OF_ORDERS[name]
             for name in ORDERS
             if rows and (has_model or name != "similarity")
-        } or {"index": "as numbered"}
+        }
+        orders = orders or {"index": "as numbered"}
         order = linked_choice(
             "Order of the titles", orders, next(iter(orders)), key="order", box=True, width=240
         )

@@ -29,7 +29,7 @@ from gmc_dashboard.shared.presenting import presenting
 from gmc_dashboard.shared.references import PAPER_LABEL, References, references, try_again
 from gmc_dashboard.shared.run_actions import cancel, exports, resume, start_worker
 from gmc_dashboard.shared.theme import is_dark
-from gmc_dashboard.shared.units import bytes_text, duration
+from gmc_dashboard.shared.units import bytes_text, duration, minus
 
 POLL_SECONDS = 1.0
 QUIET_SECONDS = 3.0  # for a stopped run, which another tab may resume
@@ -255,7 +255,7 @@ def _status(run: Run, curves: Curves, seen: Evidence | None = None) -> None:
     elif run.state == "finished":
         text = f"{result_sentence(run, references(run).lines)}\n\n{advice.sentences(seen)}"
         if run.selection is not None:
-            text += f"\n\n**Auto:** {escape(run.selection.reason)}"
+            text += f"\n\n**Auto:** {escape(minus(run.selection.reason))}"
         if advice.is_good(seen):
             st.success(text, icon=":material/check_circle:")
         else:  # green with a tick is for what beats the baselines

@@ -39,7 +39,7 @@ def test_no_small_text_on_the_projector(app, page):
     run = run_of(page)
     page.get_by_text("held-out ratings:").wait_for(timeout=PATIENCE_MS)
     learn = [f"learn?chapter={chapter}" for chapter in LEARN]
-    for address in (f"fit?run={run}", *learn, f"covariance?run={run}&view=titles"):
+    for address in (f"fit?run={run}", *learn, f"covariance?run={run}&view=titles", "runs?states="):
         open_page(page, f"{app.url}/{address}&present=1")
         settle(page)
         assert page.evaluate(SMALL) == [], address

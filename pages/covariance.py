@@ -28,13 +28,20 @@ LEAD = (
     "is made from."
 )
 PURPOSE = "which titles go together"
-VIEWS = ("Titles", "Map", "Overview", "Neighbours", "Taste axes", "Variances")
+VIEWS = {
+    "titles": "Titles",
+    "map": "Map",
+    "overview": "Overview",
+    "neighbours": "Neighbours",
+    "axes": "Taste axes",
+    "variances": "Variances",
+}
 # What a view keeps in the URL beside the widgets that do so themselves.
 LINKED = {
-    "Overview": ("iteration",),
-    "Titles": ("n", "titles", "pair"),
-    "Neighbours": ("title",),
-    "Map": ("map", "map_n"),
+    "overview": ("iteration", "kind", "order"),
+    "titles": ("n", "titles", "pair", "titles_from", "titles_kind", "titles_order"),
+    "neighbours": ("title",),
+    "map": ("map", "map_n"),
 }
 
 
@@ -48,9 +55,9 @@ OF_OVERVIEW = ("iteration", "kind", "order")
 def opening(run: Run) -> str:
     """The view of a link that names none: titles, or the overview where only that can be drawn."""
     if any(name in st.query_params for name in OF_OVERVIEW):
-        return "Overview"
+        return "overview"
     without_titles = context.store().model_path(run.id) is None or run.config.fit.signals != "rows"
-    return "Overview" if without_titles and context.store().pictures(run.id) else VIEWS[0]
+    return "overview" if without_titles and context.store().pictures(run.id) else "titles"
 
 
 def draw(run: Run, view: str) -> None:
@@ -58,7 +65,7 @@ def draw(run: Run, view: str) -> None:
     for other, names in LINKED.items():
         if other != view:
             link_state.hide(*names)
-    if view == "Overview" and context.store().pictures(run.id):
+    if view == "overview" and context.store().pictures(run.id):
         if run.config.fit.signals != "rows":
             explain_signals(run.config.fit.signals, PURPOSE)
         overview(run)
@@ -66,15 +73,15 @@ def draw(run: Run, view: str) -> None:
     model = model_or_wait(run, PURPOSE)
     if model is None or not rows_only(model, PURPOSE):
         return
-    if view == "Overview":
+    if view == "overview":
         overview(run)
-    elif view == "Titles":
+    elif view == "titles":
         chosen_titles(run, model)
-    elif view == "Map":
+    elif view == "map":
         title_map(run, model)
-    elif view == "Neighbours":
+    elif view == "neighbours":
         nearest(run, model)
-    elif view == "Taste axes":
+    elif view == "axes":
         taste_axes(run, model)
     else:
         variances(run, model)

@@ -42,6 +42,19 @@ STEPS = (
         "Does ε matter? A grid of fits answers for your data.",
     ),
 )
+NEW_HERE = (
+    "**New here?** Press **Show me**, and go on with **Next**: the whole story in six steps, a "
+    "sentence each."
+)
+WORDS = (
+    "- **NMAE**: how far predictions of hidden ratings are off on average, as a share of what "
+    "guessing makes; 0 is perfect, 1 is guessing.\n"
+    "- **Weak and strong generalization**: weak hides a rating of people whom the model has "
+    "learned from, strong one of people whom it has never seen, and who have only just given "
+    "their others.\n"
+    "- **ε**: what is added to every variance that is learned; the larger, the less the model "
+    "believes what only few ratings show."
+)
 # What lies beside that way.
 ASIDE = (
     (
@@ -106,6 +119,7 @@ def start_card() -> None:
         ):
             tour.open_step(1)
         st.page_link("pages/data.py", label="or choose other ratings", icon=":material/folder:")
+    st.markdown(NEW_HERE)
 
 
 def steps_card() -> None:
@@ -123,6 +137,12 @@ def aside_card() -> None:
         with column.container(gap="xxsmall"):
             st.page_link(page, label=f"**{label}**", icon=icon)
             st.caption(text)
+
+
+def words_card() -> None:
+    """What the words mean that every page uses."""
+    with st.expander("In plain words: NMAE, weak and strong generalization, ε"):
+        st.markdown(WORDS)
 
 
 def runs_card() -> None:
@@ -159,5 +179,6 @@ st.caption(SYMBOLS)
 start_card()
 steps_card()
 aside_card()
+words_card()
 with guard():
     runs_card()

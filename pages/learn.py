@@ -12,16 +12,17 @@ from gmc_dashboard.learn import many as learn_many
 from gmc_dashboard.learn import steps as learn_steps
 from gmc_dashboard.learn import two as learn_two
 from gmc_dashboard.shared.components import guard, page_header
+from gmc_dashboard.shared.linked_choice import linked_choice
 
 # Constants ---------------------------------------------------------------------------
 
 CHAPTERS = {
-    "1 Two movies": learn_two.show,
-    "2 EM step by step": learn_steps.show,
-    "3 Many movies": learn_many.show,
-    "4 What it costs": learn_cost.show,
+    "two": ("1 Two movies", learn_two.show),
+    "steps": ("2 EM step by step", learn_steps.show),
+    "many": ("3 Many movies", learn_many.show),
+    "cost": ("4 What it costs", learn_cost.show),
 }
-TITLES = tuple(CHAPTERS)
+TITLES = {key: title for key, (title, _) in CHAPTERS.items()}
 # The buttons stand below a chapter; the next one is read from its beginning. Focus goes there
 # too, so that Tab leads into the chapter.
 TO_THE_TOP = """<script>
@@ -41,21 +42,22 @@ def go_to(chapter: str) -> None:
 
 def neighbours(chapter: str) -> None:
     """The ways back and on, below a chapter."""
-    place = TITLES.index(chapter)
+    order = list(TITLES)
+    place = order.index(chapter)
     with st.container(horizontal=True, horizontal_alignment="distribute"):
         if place:
-            before = TITLES[place - 1]
+            before = order[place - 1]
             st.button(
-                f"Back: {before}",
+                f"Back: {TITLES[before]}",
                 key="learn_previous_chapter",
                 icon=":material/arrow_back:",
                 on_click=go_to,
                 args=(before,),
             )
         if place + 1 < len(TITLES):
-            following = TITLES[place + 1]
+            following = order[place + 1]
             st.button(
-                f"Continue: {following}",
+                f"Continue: {TITLES[following]}",
                 key="learn_next_chapter",
                 icon=":material/arrow_forward:",
                 type="primary",
@@ -74,18 +76,9 @@ page_header(
     "four chapters. All pictures are live: they are computed by the code that fits real data, on "
     "small invented data whose truth is known.",
 )
-chosen = st.segmented_control(
-    "Chapter",
-    TITLES,
-    default=TITLES[0],
-    required=True,
-    key="chapter",
-    bind="query-params",
-    label_visibility="collapsed",
-)
-chapter = chosen if chosen in CHAPTERS else TITLES[0]
+chapter = linked_choice("Chapter", TITLES, "two", key="chapter", label_visibility="collapsed")
 with guard():
-    CHAPTERS[chapter]()
+    CHAPTERS[chapter][1]()
 neighbours(chapter)
 if (turned := st.session_state.pop("learn_turned", None)) is not None:
     st.html(TO_THE_TOP % turned, unsafe_allow_javascript=True)

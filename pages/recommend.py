@@ -27,7 +27,7 @@ LEAD = (
     "each title says why."
 )
 PURPOSE = "recommendations"
-WHO = (recommend_who.YOURSELF, "A user of the data", "Guess first")
+WHO = {recommend_who.YOURSELF: "Yourself", "user": "A user of the data", "guess": "Guess first"}
 # What each way keeps in the URL beside the widgets that do so themselves.
 OF_YOURSELF = ("rated",)
 OF_USERS = ("user", "edits", "user_ratings", "user_hidden")
@@ -94,7 +94,7 @@ def draw(run: Run, who: str) -> None:
     if model is None or not rows_only(model, PURPOSE):
         return
     link_state.hide(*(name for way in WHO if way != who for name in KEPT[way]))
-    {WHO[0]: yourself, WHO[1]: user_of_data, WHO[2]: guess.draw}[who](run, model)
+    {recommend_who.YOURSELF: yourself, "user": user_of_data, "guess": guess.draw}[who](run, model)
 
 
 page_header("Recommend", LEAD)

@@ -33,7 +33,9 @@ from gmc_dashboard.shared.components import (
     number_row,
     page_header,
 )
+from gmc_dashboard.shared.frames import frame
 from gmc_dashboard.shared.linked_choice import linked_choice, linked_choices
+from gmc_dashboard.shared.presenting import presenting
 from gmc_dashboard.shared.run_actions import cancel, exports, resume
 from gmc_dashboard.shared.run_pages import place_of
 from gmc_dashboard.shared.tables import to_csv
@@ -76,8 +78,9 @@ def filters() -> list[Run]:
 def overview(runs: Sequence[Run]) -> None:
     """The table; a click on rows picks them."""
     st.session_state["runs_shown"] = [run.id for run in runs]
-    st.dataframe(
+    frame(
         runs_table(runs),
+        projected=("run", "state", "nmae", "nmae_se", "rmse"),
         key="runs_table",
         hide_index=True,
         height=33 * (min(len(runs), 8) + 1) + 2,
@@ -238,7 +241,7 @@ def several(runs: Sequence[Run]) -> None:
     if table.empty:
         st.caption("All settings of these runs are the same.")
     else:
-        st.dataframe(table, alt="Settings in which the picked runs differ, a column per run.")
+        frame(table, alt="Settings in which the picked runs differ, a column per run.")
         download(
             "Settings (CSV)",
             to_csv(table, index=True),
@@ -301,7 +304,7 @@ with guard():
         before = linked if link_state.unset("picked") else st.session_state["picked"]
         st.session_state["picked"] = [i for i in before if i in known]
         picked = st.multiselect(
-            "Picked runs (or click rows of the table)",
+            "Picked runs" if presenting() else "Picked runs (or click rows of the table)",
             list(known),
             key="picked",
             format_func=names.__getitem__,

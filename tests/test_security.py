@@ -229,7 +229,7 @@ def test_titles_ids_and_labels_are_shown_as_text(page, evil_link):
     check_texts(opened(page, **evil_link))
 
 
-@pytest.mark.parametrize("view", ["Overview", "Titles", "Neighbours", "Taste axes", "Variances"])
+@pytest.mark.parametrize("view", ["overview", "titles", "neighbours", "axes", "variances"])
 def test_covariance_shows_titles_as_text(view, evil_link):
     check_texts(opened("covariance", **evil_link, view=view))
 
@@ -240,7 +240,7 @@ def test_recommendations_show_titles_as_text(evil_link):
     assert "onerror" in texts(at)  # the titles are there, and inert
 
 
-@pytest.mark.parametrize("who", ["Yourself", "A user of the data"])
+@pytest.mark.parametrize("who", ["yourself", "user"])
 def test_attributes_of_users_are_shown_as_text(who, evil_link):
     store = Store()
     path = store.model_path(evil_link["run"])

@@ -148,6 +148,8 @@ def progress(run: Run) -> str:
         return f"{run.iteration}/{sum(run.children.values())} runs"
     if run.comparison is not None:
         return f"{run.iteration}/{run.comparison.total} fits"
+    if run.choosing:
+        return "choosing"
     done = f"{run.iteration}/{run.iterations}"
     return f"{run.repetition + 1}:{done}" if run.repetitions > 1 else done
 

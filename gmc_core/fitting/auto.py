@@ -228,9 +228,9 @@ def choose(
             on_trial(trial)
         return trial
 
-    for name in _models(train):
-        start = replace(settings_for(name), dtype=dtype).resolved(train.scale, train.n_items)
-        attempt(name, replace(start, attributes=attributes) if start.is_exact else start)
+    for first in first_settings(train, dtype):
+        start = first.resolved(train.scale, train.n_items)
+        attempt(first.model, replace(start, attributes=attributes) if start.is_exact else start)
     if not trials:
         raise NumericalError("No model could be fitted to these ratings. Look at the data.")
     if times:
@@ -263,10 +263,12 @@ def choose(
     )
 
 
-def _models(train: Ratings) -> tuple[str, ...]:
-    """The paper's MAP-EM first; ordered ratings where there are few enough values."""
+def first_settings(train: Ratings, dtype: Precision = "float32") -> tuple[FitSettings, ...]:
+    """What is tried first: the paper's MAP-EM, and exact EM, on ordered ratings where there are
+    few enough values."""
     distinct = len(np.unique(train.values))
-    return ("paper", "ordinal" if 3 <= distinct <= MAX_VALUES else "exact")
+    names = ("paper", "ordinal" if 3 <= distinct <= MAX_VALUES else "exact")
+    return tuple(replace(settings_for(name), dtype=dtype) for name in names)
 
 
 def _neighbours(settings: FitSettings, train: Ratings) -> Iterator[tuple[str, FitSettings]]:
@@ -290,7 +292,7 @@ def _neighbours(settings: FitSettings, train: Ratings) -> Iterator[tuple[str, Fi
 
 def _affordable(train: Ratings, seconds: float, dtype: Precision) -> tuple[Ratings, list[str]]:
     """The most rated items, as many as let some trials fit into the time."""
-    settings = replace(settings_for(_models(train)[-1]), dtype=dtype)
+    settings = first_settings(train, dtype)[-1]
 
     def trial_seconds(ratings: Ratings) -> float:
         complete = settings.resolved(ratings.scale, ratings.n_items)

@@ -22,6 +22,7 @@ from gmc_core.gaussian.models import settings_for
 from gmc_core.gaussian.settings import MAX_ITERATIONS, FitSettings, variance_unit
 from gmc_core.protocol.baselines import BIAS as BIAS
 from gmc_core.runs.store.run import Run
+from gmc_core.runs.store.selection import Selection
 
 # A rise or fall of NMAE counts from this share of its value on. On the embedded sample one
 # more iteration near the lowest point moves it by .1 to .3 per cent.
@@ -35,7 +36,7 @@ SWEEP_EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)  # in squared stars
 Kind = Literal[
     "beats", "loses", "undecided", "rising", "falling", "moving", "few_users", "no_hold_out"
 ]
-StepKind = Literal["epsilon", "stop", "more", "ordinal", "sweep"]
+StepKind = Literal["epsilon", "stop", "more", "ordinal", "auto", "sweep"]
 
 
 @dataclass(frozen=True)
@@ -56,13 +57,15 @@ class NextStep:
     """Something worth trying on the same split.
 
     kind : which rule proposes it. label : of a button. reason : one sentence.
-    fit : the settings to fit; None for a sweep. epsilons : of a sweep.
+    fit : the settings to fit; None for the others. selection : that auto is to choose them.
+    epsilons : of a sweep.
     """
 
     kind: StepKind
     label: str
     reason: str
     fit: FitSettings | None = None
+    selection: Selection | None = None
     epsilons: tuple[float, ...] = ()
 
 
@@ -77,6 +80,7 @@ class Evidence:
     covariance_change : ‖Σ_t - Σ_{t-1}‖ / ‖Σ_{t-1}‖ of the last iteration, mean over the
         repetitions; None after fewer than two iterations.
     baselines : NMAE by name. users, items : of the filtered table, 0 if unknown.
+    auto : whether the settings were chosen inside the training set.
     """
 
     fit: FitSettings
@@ -89,6 +93,7 @@ class Evidence:
     baselines: Mapping[str, float]
     users: int
     items: int
+    auto: bool = False
 
     @classmethod
     def of(
@@ -126,6 +131,7 @@ class Evidence:
             baselines=baselines,
             users=int(data.get("users") or 0),
             items=int(data.get("items") or 0),
+            auto=run.selection is not None,
         )
 
     @property
@@ -249,7 +255,7 @@ def next_steps(seen: Evidence) -> tuple[NextStep, ...]:
         return ()
     steps = [
         step
-        for rule in (_ordered_ratings, _larger_epsilon, _stop_early, _go_on, _sweep)
+        for rule in (_ordered_ratings, _larger_epsilon, _stop_early, _go_on, _auto, _sweep)
         if (step := rule(seen)) is not None
     ]
     return tuple(steps)
@@ -315,6 +321,19 @@ def _go_on(seen: Evidence) -> NextStep | None:
         f"Go on to iteration {more}",
         "The same settings with twice as many iterations.",
         replace(seen.fit, iterations=more),
+    )
+
+
+def _auto(seen: Evidence) -> NextStep | None:
+    """Unless these settings are what auto has chosen."""
+    if seen.auto:
+        return None
+    return NextStep(
+        "auto",
+        "Choose for me",
+        "Auto tries models, ε, noise, prior and numbers of iterations for a minute, on ratings "
+        "held out inside the training set, and fits with the best. The test ratings play no part.",
+        selection=Selection(attributes=seen.fit.attributes, times=seen.fit.reads_times),
     )
 
 

@@ -146,7 +146,8 @@ def _comparison_parts(store: Store, run: Run) -> list[str]:
 
 
 def settings_of(run: Run) -> dict[str, Any]:
-    """All that was chosen for a run; of a comparison without the settings of a fit."""
+    """All that was chosen for a run; of a comparison, and where auto has
+    still to choose, without the settings of a fit."""
     settings = run.config.as_dict()
     if run.comparison is not None:
         settings = {k: v for k, v in settings.items() if k not in ("fit", "seed", "repetitions")}
@@ -154,6 +155,10 @@ def settings_of(run: Run) -> dict[str, Any]:
         for name in ("methods", "seeds", "pythons"):
             plan[name] = ", ".join(map(str, plan[name]))
         settings |= {k: v for k, v in plan.items() if k != "labels" and v not in (None, "")}
+    if run.choosing:
+        del settings["fit"]
+    if run.selection is not None:
+        settings["auto"] = run.selection.as_dict()
     return settings
 
 

@@ -17,6 +17,7 @@ from gmc_dashboard.covariance import figures as figures
 from gmc_dashboard.covariance.views import current_folder, picture_room
 from gmc_dashboard.shared import context, link_state, playing
 from gmc_dashboard.shared.components import chart, download, fact, guard
+from gmc_dashboard.shared.linked_choice import linked_choice
 from gmc_dashboard.shared.playing import Film
 from gmc_dashboard.shared.tables import to_csv
 from gmc_dashboard.shared.theme import is_dark
@@ -46,26 +47,18 @@ def overview(run: Run) -> None:
     rows = run.config.fit.signals == "rows"
     has_model = context.store().model_path(run.id) is not None
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        kinds = list(figures.KINDS) if has_model and rows else ["covariance", "correlation"]
-        kind = st.segmented_control(
-            "Show",
-            kinds,
-            format_func=figures.KINDS.__getitem__,
-            default="correlation",
-            required=True,
-            key="kind",
-            bind="query-params",
-        )
-        orders: list[str] = [
-            name for name in ORDERS if rows and (has_model or name != "similarity")
-        ]
-        order = st.selectbox(
-            "Order of the titles",
-            orders or ["index"],
-            format_func=lambda name: covariance_data.AXES_OF_ORDERS.get(name, "as numbered"),
-            key="order",
-            bind="query-params",
-            width=240,
+        kinds = dict(figures.KINDS)
+        if not (has_model and rows):
+            del kinds["partial"]
+        kind = linked_choice("Show", kinds, "correlation", key="kind")
+        orders: dict[str, str] = {
+            name: covariance_data.AXES_OF_ORDERS[name]
+            for name in ORDERS
+            if rows and (has_model or name != "similarity")
+        }
+        orders = orders or {"index": "as numbered"}
+        order = linked_choice(
+            "Order of the titles", orders, next(iter(orders)), key="order", box=True, width=240
         )
         iterations = _iterations(run.id)
         moves = kind != "partial" and order != "similarity" and bool(iterations)
@@ -75,15 +68,15 @@ def overview(run: Run) -> None:
         going = not run.ended_for_good
         plays = playing.is_playing(film)
         every = playing.SECONDS if plays else POLL_SECONDS if going else None
-        st.fragment(_film, run_every=every)(run.id, str(kind), str(order), going, plays)
+        st.fragment(_film, run_every=every)(run.id, kind, order, going, plays)
     elif has_model:
         model = context.model_of(run.id)
         key = covariance_data.key_of(run.id)
-        picture, items = covariance_data.model_picture(key, model, str(kind), str(order))
+        picture, items = covariance_data.model_picture(key, model, kind, order)
         titles = covariance_data.titles(key, model)
         labels = figures.run_labels([titles[m] for m in items], len(picture))
         left, right = st.columns([5, 2], gap="medium")
-        _draw(left, right, picture, labels, str(kind), str(order), model.iteration, None)
+        _draw(left, right, picture, labels, kind, order, model.iteration, None)
         _file(picture, labels, f"{kind}-{order}")
         fact("Computed from the final model; the fit keeps no pictures of this one on its way.")
 

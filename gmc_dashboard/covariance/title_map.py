@@ -188,5 +188,5 @@ def _to_heatmap(key: covariance_data.ModelKey, model: GaussianModel, picked: lis
     ids = ",".join(str(model.items.ids[item]) for item in picked)
     link_state.keep("titles", ids)
     st.session_state[f"titles_search_{run_part(key)}"] = picked
-    st.session_state["titles_from"] = st.query_params["titles_from"] = "Search"
-    st.session_state["view"] = "Titles"
+    st.session_state["titles_from"] = st.query_params["titles_from"] = "search"
+    st.session_state["view"] = "titles"

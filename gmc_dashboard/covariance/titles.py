@@ -17,11 +17,12 @@ from gmc_dashboard.covariance.views import picture_room, run_part
 from gmc_dashboard.recommend.figures import genres_of
 from gmc_dashboard.shared import link_state
 from gmc_dashboard.shared.components import download, escape, fact, number_row
+from gmc_dashboard.shared.linked_choice import linked_choice
 from gmc_dashboard.shared.presenting import LEAST, presenting
 from gmc_dashboard.shared.tables import to_csv
 from gmc_dashboard.shared.theme import is_dark
 
-SOURCES = ("Most rated", "Genre", "Search")
+SOURCES = {"rated": "Most rated", "genre": "Genre", "search": "Search"}
 DEFAULT_SHOWN = 30
 PRESENTED = 12  # as many as can be named in large type
 ROW, COLUMN = "pair_row", "pair_column"
@@ -33,27 +34,20 @@ def chosen_titles(run: Run, model: GaussianModel) -> None:
     row = st.container(horizontal=True, vertical_alignment="bottom")
     items = _choose(key, model, row)
     with row:
-        kind = st.segmented_control(
-            "Show",
-            list(figures.KINDS),
-            format_func=figures.KINDS.__getitem__,
-            default="correlation",
-            required=True,
-            key="titles_kind",
-            bind="query-params",
-        )
-        order = st.selectbox(
+        kind = linked_choice("Show", figures.KINDS, "correlation", key="titles_kind")
+        orders = ("similarity", *(name for name in ORDERS if name != "similarity"))
+        order = linked_choice(
             "Order",
-            ["similarity", *(name for name in ORDERS if name != "similarity")],
-            format_func=covariance_data.AXES_OF_ORDERS.__getitem__,
+            {name: covariance_data.AXES_OF_ORDERS[name] for name in orders},
+            "similarity",
             key="titles_order",
-            bind="query-params",
+            box=True,
             width=220,
         )
     if len(items) < 2:
         st.info("Choose at least two titles.", icon=":material/grid_on:")
         return
-    placed, matrix = covariance_data.block(key, model, items, str(kind), str(order))
+    placed, matrix = covariance_data.block(key, model, items, kind, order)
     labels = figures.axis_labels(model, placed)
     counts = [int(model.item_counts[item]) for item in placed]
     left, right = st.columns([5, 2], gap="medium")
@@ -63,7 +57,7 @@ def chosen_titles(run: Run, model: GaussianModel) -> None:
                 matrix,
                 labels,
                 counts,
-                kind=str(kind),
+                kind=kind,
                 dark=is_dark(),
                 least=LEAST if presenting() else None,
             ),
@@ -72,7 +66,7 @@ def chosen_titles(run: Run, model: GaussianModel) -> None:
             selection_mode=figures.PAIR,
             # New titles or another order are another chart: places of a click would lie.
             key=f"heatmap_{hash((key, tuple(placed), kind))}",
-            alt=figures.describe_heatmap(matrix, labels, str(kind)),
+            alt=figures.describe_heatmap(matrix, labels, kind),
         )
     with left:
         fact(
@@ -96,19 +90,13 @@ def _choose(
     titles = covariance_data.titles(key, model)
     genres = genres_of(model)
     with row:
-        source = st.segmented_control(
-            "Titles",
-            [name for name in SOURCES if name != "Genre" or genres],
-            default=SOURCES[0],
-            required=True,
-            key="titles_from",
-            bind="query-params",
-        )
-    if source == "Search":
+        there = {name: words for name, words in SOURCES.items() if name != "genre" or genres}
+        source = linked_choice("Titles", there, "rated", key="titles_from")
+    if source == "search":
         link_state.hide("n")
         return tuple(_search_box(key, model, popular, titles))
     link_state.hide("titles")
-    if source == "Genre":
+    if source == "genre":
         genre = row.selectbox("Genre", genres, key="genre", bind="query-params", width=160)
         popular = [item for item in popular if genre in model.item_info.genres[item]]
     most = min(figures.MAX_SHOWN, len(popular))

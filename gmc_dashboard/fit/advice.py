@@ -23,9 +23,10 @@ ICONS = {
     "epsilon": ":material/trending_up:",
     "stop": ":material/flag:",
     "more": ":material/fast_forward:",
+    "auto": ":material/auto_awesome:",
     "sweep": ":material/tune:",
 }
-SHOWN = 4
+SHOWN = 5
 
 
 def is_good(seen: Evidence | None) -> bool:
@@ -43,7 +44,7 @@ def show(run: Run, seen: Evidence, most: int = SHOWN) -> None:
     proposed = next_steps(seen)[:most]
     if not proposed:
         return
-    with st.container(horizontal=True, vertical_alignment="center", gap="small", width="content"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="xsmall", width="content"):
         st.markdown("**Try next**", width="content")
         for index, step in enumerate(proposed):
             _button(run, step, first=index == 0)
@@ -51,6 +52,11 @@ def show(run: Run, seen: Evidence, most: int = SHOWN) -> None:
 
 def what_to_look_for(run: Run) -> str:
     """A sentence or two for the time in which a run is computed."""
+    if run.choosing:
+        return (
+            "Some ratings of every user are held out inside the training set, and many settings "
+            "are tried on them. The test ratings play no part; the fit comes afterwards."
+        )
     if run.config.protocol == "none":
         return "Nothing is held out; the likelihood of the ratings should rise."
     return (
@@ -61,26 +67,33 @@ def what_to_look_for(run: Run) -> str:
 
 
 def _button(run: Run, step: NextStep, *, first: bool) -> None:
+    fits = step.fit is not None or step.selection is not None
     clicked = st.button(
         step.label,
         key=f"try_{step.kind}",
         icon=ICONS[step.kind],
         help=step.reason,
         type="primary" if first else "secondary",
-        on_click=None if step.fit is None else _try,
-        args=() if step.fit is None else (run, step),
+        on_click=_try if fits else None,
+        args=(run, step) if fits else (),
     )
-    if clicked and step.fit is None:
+    if clicked and not fits:
         with guard():
             st.switch_page("pages/sensitivity.py", query_params={"sweep": sweep_of(run, step)})
 
 
 @guard()
 def _try(run: Run, step: NextStep) -> None:
-    """Queue the proposed fit on the same split, or find it, and draw it beside this one."""
-    assert step.fit is not None
-    config = replace(run.config, fit=step.fit)
-    other, _ = context.store().submit_or_find(config)
+    """Queue the proposed fit on the same split, or find it, and draw it beside this one.
+
+    Auto chooses inside the training set of the first split, and is tested on that one only: what
+    trains one split, another holds out.
+    """
+    if step.fit is not None:
+        config = replace(run.config, fit=step.fit)
+    else:
+        config = replace(run.config, fit=replace(run.config.fit, dtype="float32"), repetitions=1)
+    other, _ = context.store().submit_or_find(config, selection=step.selection)
     start_worker()
     overlay.add(run, other.id)
 

@@ -18,6 +18,7 @@ from gmc_core.protocol.metrics import PairedDifference
 from gmc_core.runs.overlay import common_seeds, difference, on_same_split, telling_settings
 from gmc_core.runs.store import Run, StoreError
 from gmc_core.runs.store.naming import distinct_names
+from gmc_dashboard.fit.run_words import choosing_text
 from gmc_dashboard.shared import context, link_state
 from gmc_dashboard.shared.components import escape
 from gmc_dashboard.shared.units import minus
@@ -115,6 +116,8 @@ def _outcome(run: Run, other: Run) -> str:
     nmae = (other.summary or {}).get("nmae")
     if other.state == "queued":
         return "waiting for the worker."
+    if other.state == "running" and other.selection is not None and other.choosing:
+        return choosing_text(other.selection)
     if other.state == "running":
         return f"iteration {other.iteration} of {other.iterations} …"
     if other.state != "finished" or nmae is None:

@@ -29,7 +29,7 @@ from gmc_dashboard.shared.presenting import presenting
 from gmc_dashboard.shared.references import PAPER_LABEL, References, references, try_again
 from gmc_dashboard.shared.run_actions import cancel, exports, resume, start_worker
 from gmc_dashboard.shared.theme import is_dark
-from gmc_dashboard.shared.units import bytes_text, duration
+from gmc_dashboard.shared.units import bytes_text, duration, minus
 
 POLL_SECONDS = 1.0
 QUIET_SECONDS = 3.0  # for a stopped run, which another tab may resume
@@ -79,7 +79,7 @@ def show(run: Run) -> None:
     moves = playing.is_playing(run)
     every = playing.SECONDS if moves else POLL_SECONDS if pending else None
     body = st.fragment(_body, run_every=every)
-    states = tuple((one.id, one.state) for one in (run, *others))
+    states = tuple(_frame(one) for one in (run, *others))
     body(states, known.ready, known.problem)
     if run.state == "finished":
         overlay.picker(run, others)
@@ -125,6 +125,11 @@ def _head(run: Run, seen: Evidence | None) -> None:
     )
 
 
+def _frame(run: Run) -> tuple[str, str, bool]:
+    """What a run has outside the part that repeats: id, state, whether it has a name."""
+    return run.id, run.state, run.choosing
+
+
 def _no_baselines(run: Run, known: References) -> None:
     """Why there are no baselines, and another try; outside the part that repeats."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", border=True):
@@ -139,14 +144,14 @@ def _no_baselines(run: Run, known: References) -> None:
 
 
 @guard()  # a repeated fragment is outside the page's own guard
-def _body(states: tuple[tuple[str, str], ...], ready: bool, problem: str) -> None:
+def _body(states: tuple[tuple[str, str, bool], ...], ready: bool, problem: str) -> None:
     """The part that updates itself; the whole page is drawn anew when its frame has changed.
 
-    states : id and state of the run and of those beside it, as the page was drawn.
+    states : :func:`_frame` of the run and of those beside it, as the page was drawn.
     ready, problem : of the baselines, likewise.
     """
-    run, *others = [context.store().run(identity) for identity, _ in states]
-    if [one.state for one in (run, *others)] != [state for _, state in states]:
+    run, *others = [context.store().run(identity) for identity, *_ in states]
+    if tuple(_frame(one) for one in (run, *others)) != states:
         st.rerun(scope="app")
     curves = context.curves_of(run)
     known = references(run)
@@ -198,7 +203,7 @@ def _next_steps(run: Run) -> None:
 def _more_repetitions(run: Run) -> None:
     """Where the held-out ratings are few: the same with more repetitions, queued by a button."""
     summary = run.summary or {}
-    if not run.config.redraws or not isinstance(summary.get("n"), int):
+    if not run.config.redraws or run.selection is not None or not isinstance(summary.get("n"), int):
         return
     more = enough_repetitions(run.repetitions, summary["n"], summary.get("nmae_se"))
     if more:
@@ -249,6 +254,8 @@ def _status(run: Run, curves: Curves, seen: Evidence | None = None) -> None:
         st.markdown(_in_short(run, seen))
     elif run.state == "finished":
         text = f"{result_sentence(run, references(run).lines)}\n\n{advice.sentences(seen)}"
+        if run.selection is not None:
+            text += f"\n\n**Auto:** {escape(minus(run.selection.reason))}"
         if advice.is_good(seen):
             st.success(text, icon=":material/check_circle:")
         else:  # green with a tick is for what beats the baselines

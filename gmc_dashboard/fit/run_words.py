@@ -15,6 +15,7 @@ from gmc_core.fitting.fit import IterationRecord
 from gmc_core.protocol.baselines import BIAS
 from gmc_core.protocol.metrics import few_held_out, few_held_out_words
 from gmc_core.runs.store import Run
+from gmc_core.runs.store.selection import Selection
 from gmc_core.runs.store.waiting import Waiting, remaining
 from gmc_dashboard.shared import context
 from gmc_dashboard.shared.components import escape
@@ -25,6 +26,9 @@ def status_text(run: Run, curves: Sequence[Sequence[IterationRecord]]) -> str:
     """Where a run is, in a sentence."""
     if run.state == "queued":
         return waiting_text(context.store().waiting(run.id))
+    if run.selection is not None and run.choosing:
+        running = run.state == "running"
+        return choosing_text(run.selection) if running else "Its settings were not chosen yet."
     done = sum(len(curve) for curve in curves)
     total = run.repetitions * run.iterations
     if run.state != "running":
@@ -40,6 +44,17 @@ def status_text(run: Run, curves: Sequence[Sequence[IterationRecord]]) -> str:
     elapsed = f" · {whole_duration(time.time() - run.started)} so far" if run.started else ""
     counted = _counted_down(run.id, done, left)
     return f"{place}{elapsed}" + ("" if counted is None else f" · about {counted} left")
+
+
+def choosing_text(selection: Selection) -> str:
+    """How far auto is."""
+    if selection.best is None:
+        return f"Choosing the settings, in about {whole_duration(selection.seconds)} …"
+    left = max(selection.seconds - selection.spent, 0.0)
+    return (
+        f"Choosing the settings: {selection.tried} tried, the lowest NMAE inside the "
+        f"training set {selection.best:.4f} · at most about {whole_duration(left)} left"
+    )
 
 
 def waiting_text(waiting: Waiting) -> str:

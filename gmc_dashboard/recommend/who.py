@@ -25,7 +25,7 @@ from gmc_dashboard.shared import history, link_state
 from gmc_dashboard.shared.components import escape, fact
 from gmc_dashboard.shared.linked_choice import linked_choice
 
-YOURSELF = "Yourself"  # the way that the visitor's own ratings belong to
+YOURSELF = "yourself"  # the way that the visitor's own ratings belong to
 NOT_GIVEN = "(not given)"
 ROWS = 5  # of the visitor's own ratings at once
 MAX_PICKED = 5_000  # users in the box; the filter narrows down to any

@@ -10,7 +10,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from gmc_core.runs.store import Run
-from gmc_core.runs.store.naming import data_name, distinct_names, model_words, seed_words
+from gmc_core.runs.store.naming import data_name, distinct_names, fit_words, seed_words
 from gmc_dashboard.fit.figures import Curve, mean_curve
 from gmc_dashboard.shared.run_pages import link, place_of
 from gmc_dashboard.shared.theme import palette, style
@@ -158,14 +158,14 @@ TABLE_COLUMNS = [
 
 def _model(run: Run) -> str:
     if run.comparison is None:
-        return model_words(run.config.fit)
+        return fit_words(run)
     count = len(run.comparison.methods)
     return f"{count} method{'s' if count > 1 else ''}"
 
 
 def _iterations(run: Run) -> int | None:
-    if run.comparison is not None:
-        return None  # each method has its own
+    if run.comparison is not None or run.choosing:
+        return None  # each method has its own, or auto has still to choose
     return max(run.sweep["iterations"]) if run.sweep else run.iterations
 
 
@@ -173,7 +173,7 @@ def _epsilon(run: Run) -> str:
     if run.sweep:
         values = run.sweep["epsilons"]
         return f"{min(values):.3g} … {max(values):.3g}"
-    if run.comparison is not None or (run.config.fit.is_exact and not run.epsilon):
+    if run.comparison is not None or run.choosing or (run.config.fit.is_exact and not run.epsilon):
         return "–"  # it has no part in the model
     return "default" if run.epsilon is None else f"{run.epsilon:.3g}"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -10,8 +10,9 @@ from streamlit.delta_generator import DeltaGenerator
 from gmc_core.model.gaussian_model import GaussianModel
 from gmc_core.runs.store import Run, StoreError
 from gmc_core.runs.store.naming import distinct_names
-from gmc_dashboard.shared import context, link_state
+from gmc_dashboard.shared import context
 from gmc_dashboard.shared.components import empty_state, escape, guard
+from gmc_dashboard.shared.linked_choice import linked_choice
 
 POLL_SECONDS = 2.0
 
@@ -74,7 +75,7 @@ def choose_run(purpose: str, notes: DeltaGenerator) -> Run | None:
 def choose_run_and_view(
     purpose: str,
     label: str,
-    views: Sequence[str],
+    views: Mapping[str, str],
     key: str,
     opening: Callable[[Run], str] | None = None,
 ) -> tuple[Run, str] | None:
@@ -83,11 +84,12 @@ def choose_run_and_view(
     Parameters
     ----------
     label : of the choice, for those who cannot see it. key : of its widget and in the URL.
+    views : key → what people read; a link leaves out the first.
     opening : the view of a run where neither the URL nor the visitor names one; default the first.
 
     Returns
     -------
-    The run and the view; None if there is no run, which has been explained then.
+    The run and the key of the view; None if there is no run, which has been explained then.
     """
     notes = st.container()  # as wide as the page
     left, right = st.columns([3, 4], vertical_alignment="bottom")
@@ -95,19 +97,16 @@ def choose_run_and_view(
         run = choose_run(purpose, notes)
     if run is None:
         return None
-    if opening is not None and key not in st.query_params and link_state.unset(key):
-        st.session_state[key] = opening(run)
     with right:
-        view = st.segmented_control(
+        view = linked_choice(
             label,
             views,
-            default=views[0],
-            required=True,
+            next(iter(views)),
             key=key,
-            bind="query-params",
+            opening=opening(run) if opening is not None else "",
             label_visibility="collapsed",
         )
-    return run, view or views[0]
+    return run, view
 
 
 def model_or_wait(run: Run, purpose: str) -> GaussianModel | None:

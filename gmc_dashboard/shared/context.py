@@ -391,5 +391,7 @@ def run_summary(run: Run) -> str:
     if run.comparison is not None:
         done = f"{run.state}, {run.iteration} of {run.comparison.total} fits"
         return done if nmae is None else f"{done}, lowest NMAE {nmae:.4f}"
+    if run.choosing:
+        return f"{run.state}, settings not chosen yet"
     done = f"{run.state}, {run.iteration} iterations"
     return done if nmae is None else f"{done}, NMAE {nmae:.4f}"

@@ -20,6 +20,7 @@ def linked_choice(
     default: str,
     *,
     key: str,
+    opening: str = "",
     box: bool = False,
     **control: Any,
 ) -> str:
@@ -29,11 +30,12 @@ def linked_choice(
     ----------
     names : key of a value → what people read. default : the key that a link leaves out.
     key : of the widget, and in the URL.
+    opening : the key that a link without one opens, where that is not the default.
     box : a list that opens, instead of a button for each name.
     control : passed on to Streamlit's control.
     """
     if link_state.unset(key):
-        st.session_state[key] = key_of(st.query_params.get(key, ""), names) or default
+        st.session_state[key] = key_of(st.query_params.get(key, ""), names) or opening or default
     shown = {"key": key, "format_func": names.__getitem__, **control}
     if box:
         chosen = st.selectbox(label, list(names), **shown)

@@ -22,6 +22,7 @@ PRESENT, CONTROLS = "present", "controls"
 LEAST = 18  # px, of any text that is shown
 TALLEST = 440  # px, of a figure: it shares 720 with the title and what moves it
 MOST_NAMED = 5  # lines in a legend; of more it would take the picture's place
+LINE = 27  # px, of a name in a legend, where two share the first line
 ROOM_RIGHT = 20  # px; a margin beyond that holds the names of lines
 
 # Captions are .875 of the root's size, so 21 px make 18. A narrow window cannot hold that.
@@ -38,6 +39,7 @@ label [data-testid="stTooltipIcon"], [data-testid="stWidgetLabel"] [data-testid=
 [data-testid="stMain"] :is(h2, h3) { font-size: 1.1rem; padding: 0 0 .3rem; line-height: 1.2 }
 [data-testid="stMain"] .katex { font-size: 1.25em }
 [data-testid="stMain"] [data-testid="stMetric"] { padding: .3rem .6rem }
+[data-testid="stMain"] [data-testid="stButton"] button { padding-inline: .5rem }
 [data-testid="stMain"] :is([data-testid="stBadge"], .stBadge, [data-testid="stThumbValue"],
     [data-testid="stSliderThumbValue"], [data-testid="stSliderTickBar"], small) {
     font-size: 18px !important }
@@ -148,7 +150,8 @@ def _turn(on: bool) -> None:
 def enlarge(figure: go.Figure) -> go.Figure:
     """Make every text of a figure at least ``LEAST`` px large, in place, and return it.
 
-    Names of lines beside a picture get the room that they then need; a long legend goes.
+    Names of lines beside a picture get the room that they then need; a legend below stands above,
+    and a long one goes.
     """
     smallest = min(figure.layout.font.size or LEAST, LEAST)
     layout: dict[str, Any] = figure.layout.to_plotly_json()
@@ -157,8 +160,13 @@ def enlarge(figure: go.Figure) -> go.Figure:
     if len(named) > MOST_NAMED:
         layout["showlegend"] = False
     layout["font"] = {**layout.get("font", {}), "size": LEAST}
-    if layout.get("height"):
-        layout["height"] = min(layout["height"], TALLEST)
+    height, legend = layout.get("height"), layout.get("legend") or {}
+    if layout.get("showlegend") and legend.get("y", 0) < 0:
+        # Below the figure the larger words of its axis are in the way.
+        legend.update(y=1.02, yanchor="bottom")
+        height = height and height + LINE * max(len(named) - 2, 0)
+    if height:
+        layout["height"] = min(height, TALLEST)
     right = (layout.get("margin") or {}).get("r", 0)
     if right > ROOM_RIGHT:
         layout["margin"]["r"] = round(right * LEAST / smallest)

@@ -49,10 +49,10 @@ class Step:
 
 
 def what_went_wrong(run: Run) -> str:
-    """The first finding against the run, from its records; "" if there is none."""
+    """The first finding against the run, from its records, in a sentence; "" if there is none."""
     seen = Evidence.of(run, context.curves_of(run), {})
     against = [finding for finding in findings(seen) if finding.good is False] if seen else []
-    return against[0].sentence if against else ""
+    return f"{against[0].sentence.split('. ')[0].rstrip('.')}." if against else ""
 
 
 STEPS = (
@@ -86,7 +86,7 @@ STEPS = (
     ),
     Step(
         "pages/covariance.py",
-        {"run": "{ordinal}", "view": "Titles"},
+        {"run": "{ordinal}", "view": "titles"},
         "This is what was learned: Σ says which titles are liked by the same people, and similar "
         "ones stand side by side.",
         "ordinal",

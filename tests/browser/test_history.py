@@ -134,7 +134,7 @@ def test_ratings_in_the_address_do_not_hold_a_visitor(app, page, run):
 def test_a_link_is_one_step_and_a_reload_keeps_selection_and_way_back(app, page, run):
     elsewhere = f"{app.url}/_stcore/health"
     page.goto(elsewhere)
-    open_page(page, f"{app.url}/covariance?run={run}&view=Neighbours")  # takes its title in
+    open_page(page, f"{app.url}/covariance?run={run}&view=neighbours")  # takes its title in
     menu(page, "Recommend")
     page.reload()
     of_run(run, "Recommend")(page)

@@ -8,7 +8,7 @@ from browser.steps import PATIENCE_MS, button, run_of
 from tests.tools.screenshots import open_page, settle
 
 LEAST = 18  # px
-LEARN = ("1+Two+movies", "2+EM+step+by+step", "3+Many+movies")
+LEARN = ("two", "steps", "many")
 SLIDER = '[data-testid="stMain"] [data-testid="stSlider"]'
 PICTURE = '.gmc-plane svg, [data-testid="stPlotlyChart"]'
 SMALL = f"""() => {{
@@ -39,7 +39,7 @@ def test_no_small_text_on_the_projector(app, page):
     run = run_of(page)
     page.get_by_text("held-out ratings:").wait_for(timeout=PATIENCE_MS)
     learn = [f"learn?chapter={chapter}" for chapter in LEARN]
-    for address in (f"fit?run={run}", *learn, f"covariance?run={run}&view=Titles"):
+    for address in (f"fit?run={run}", *learn, f"covariance?run={run}&view=titles", "runs?states="):
         open_page(page, f"{app.url}/{address}&present=1")
         settle(page)
         assert page.evaluate(SMALL) == [], address

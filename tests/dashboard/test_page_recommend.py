@@ -26,7 +26,7 @@ from gmc_dashboard.recommend.figures import (
 pytestmark = pytest.mark.usefixtures("fresh")
 
 PAGE = "pages/recommend.py"
-USER = "A user of the data"
+USER = "user"
 
 
 @pytest.fixture(scope="module")
@@ -299,7 +299,7 @@ def test_random_user_and_the_filter(ids, model):
     linked = opened(PAGE, run=ids["weak"], who=USER, user_ratings="x-", user_hidden="1")
     assert not linked.exception
     assert next(t for t in linked.toggle if t.label.startswith("Only users")).value
-    linked = linked.segmented_control(key="who").set_value("Yourself").run()
+    linked = linked.segmented_control(key="who").set_value("yourself").run()
     assert not {"user", "user_hidden"} & set(linked.query_params)
 
 
@@ -502,5 +502,5 @@ def test_similar_users_are_one_part_of_the_explanation(tmp_path, monkeypatch):
     assert sum(steps) == pytest.approx(figure.x[-1])
     assert any(SIMILAR.split()[1] in label for label in figure.customdata)
     assert SIMILAR in describe_contributions(model, posterior, item)
-    for view in ("Titles", "Taste axes"):
+    for view in ("titles", "axes"):
         assert not opened("pages/covariance.py", run=run, view=view).exception

@@ -17,7 +17,7 @@ from gmc_core.runs.store import Store
 from gmc_dashboard.recommend.guess_figures import describe_reveal, reveal_figure, said
 
 PAGE = "pages/recommend.py"
-GUESS = "Guess first"
+GUESS = "guess"
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +140,7 @@ def test_the_game_survives_another_page_and_other_rounds_are_another_game(ids):
     at = button(at, "Other rounds").click().run()
     assert at.query_params["game"] not in ("5", ["5"])
     assert "Round 1 of 10" in texts(at)
-    at = at.segmented_control(key="who").set_value("Yourself").run()
+    at = at.segmented_control(key="who").set_value("yourself").run()
     assert "game" not in at.query_params
 
 

@@ -55,6 +55,15 @@ def test_a_long_legend_gives_way_to_the_picture():
     assert presenting.enlarge(style(figure)).layout.showlegend is True
 
 
+def test_a_legend_below_the_axis_stands_above_the_figure():
+    lines = [go.Scatter(y=[1], name=str(index)) for index in range(4)]
+    figure = style(go.Figure(lines), x="x", height=300)
+    figure.update_layout(legend={"orientation": "h", "y": -0.3, "yanchor": "top"})
+    layout = presenting.enlarge(figure).layout
+    assert layout.legend.y > 1 and layout.legend.yanchor == "bottom"
+    assert layout.height > 300  # the plot keeps its room
+
+
 def test_the_presentation_stays_from_page_to_page_until_it_is_left(asked):
     at = opened("learn")
     assert LEAD in texts(at)

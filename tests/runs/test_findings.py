@@ -55,7 +55,7 @@ def test_the_first_fit_of_the_sample_is_said_to_lose_and_to_over_fit():
     assert "over-fitting" in found[1].sentence
     assert "1,000" in found[2].sentence
     proposed = steps(evidence)
-    assert list(proposed) == ["ordinal", "epsilon", "stop", "sweep"]
+    assert list(proposed) == ["ordinal", "epsilon", "stop", "auto", "sweep"]
     assert proposed["epsilon"].epsilon == 1.0
     assert proposed["stop"].iterations == 6
     assert proposed["ordinal"].model == "ordinal"
@@ -120,9 +120,17 @@ def test_ordered_ratings_are_for_few_grades(scale, proposed):
 
 def test_what_is_in_use_is_not_proposed_again():
     ordinal = seen(fit=settings_for("ordinal"))
-    assert set(steps(ordinal)) == set()
+    assert set(steps(ordinal)) == {"auto"}
+    assert set(steps(replace(ordinal, auto=True))) == set()
     large = seen(SAMPLE, bias=0.4, fit=FitSettings(epsilon=1.0))
     assert "epsilon" not in steps(large)
+
+
+def test_auto_is_asked_for_the_same_task():
+    timed = seen(fit=replace(settings_for("ordinal"), session_noise=0.2, attributes=False))
+    (step,) = (step for step in next_steps(timed) if step.kind == "auto")
+    assert step.selection.times and not step.selection.attributes
+    assert step.fit is None
 
 
 def test_epsilon_is_a_share_of_the_squared_range():

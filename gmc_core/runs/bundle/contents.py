@@ -15,7 +15,7 @@ from gmc_core.comparison.compare import Row
 from gmc_core.fitting.records import IterationRecord
 from gmc_core.runs.sensitivity import SensitivityCurve, sensitivity_curve
 from gmc_core.runs.store import Run, Store, StoreError
-from gmc_core.runs.store.naming import model_words, setting_words
+from gmc_core.runs.store.naming import fit_words, model_words, setting_words
 from gmc_core.runs.sweeps import sweep_results
 
 Floats = npt.NDArray[np.float64]
@@ -137,7 +137,7 @@ def _of_fit(store: Store, run: Run) -> Contents:
             "draw; wait for the first one, or resume the run."
         )
     label = ", ".join(
-        [model_words(run.config.fit), *setting_words(run.config, run.data), f"L = {run.iterations}"]
+        [fit_words(run), *setting_words(run.config, run.data), f"L = {run.iterations}"]
     )
     missing = []
     quantity = "nmae" if any(math.isfinite(step.nmae) for step in steps) else "log_likelihood"

@@ -32,6 +32,8 @@ RATINGS_DIGITS = 16  # of 64; a file's hash is written in full, to be compared w
 def command(run: Run, data: Mapping[str, Any] | None = None) -> str:
     """The command, with every argument that decides a figure.
 
+    Of a run whose settings auto has chosen that of a fit with these; before, that which chooses.
+
     data : what is known of the data; by default the run's own. A sweep has none of its
         own: its children have.
     """
@@ -40,6 +42,11 @@ def command(run: Run, data: Mapping[str, Any] | None = None) -> str:
         arguments = repeating(run.config, known, sweep=True, fit=False)
         arguments += _comparing(run.config, run.comparison)
         return f"{PROGRAM} compare {shlex.join(arguments)}"
+    if run.choosing:
+        assert run.selection is not None
+        arguments = run.selection.arguments + _words(run.config.fit, ["dtype"])
+        arguments += repeating(run.config, known, fit=False)
+        return f"{PROGRAM} auto {shlex.join(arguments)}"
     arguments = repeating(run.config, known, sweep=run.sweep is not None)
     if run.sweep is None:
         return f"{PROGRAM} fit {shlex.join(arguments)}"

@@ -16,6 +16,7 @@ from gmc_core.gaussian.models import settings_for
 from gmc_core.gaussian.settings import FitSettings, settings_of_a_fit
 from gmc_core.protocol.filters import Filter
 from gmc_core.protocol.held_out_options import PUBLISHED
+from gmc_core.runs.store.selection import Selection
 
 PROTOCOL_WORDS = {"none": "all ratings", "pair": "own split"}
 
@@ -35,6 +36,10 @@ class Named(Protocol):
     def sweep(self) -> dict[str, Any] | None: ...
     @property
     def comparison(self) -> ComparisonPlan | None: ...
+    @property
+    def selection(self) -> Selection | None: ...
+    @property
+    def choosing(self) -> bool: ...
     @property
     def data(self) -> dict[str, Any] | None: ...
     @property
@@ -65,7 +70,9 @@ def run_name(run: Named) -> str:
         count = len(run.comparison.methods)
         words = [f"Comparison of {count} method{'s' if count > 1 else ''} on {data_name(run)}"]
         return ", ".join([*words, *seed_words(run), _protocol(config), *population_words(config)])
-    parts = [data_name(run), model_words(config.fit), *seed_words(run), _protocol(config)]
+    parts = [data_name(run), fit_words(run), *seed_words(run), _protocol(config)]
+    if run.choosing:
+        return ", ".join([*parts, *population_words(config)])
     parts += setting_words(config, run.data)
     return ", ".join([*parts, f"L = {config.fit.iterations}"])
 
@@ -88,6 +95,14 @@ def data_name(run: Named) -> str:
     known = (run.data or {}).get("name")
     path = run.config.data or run.config.train_file or ""
     return str(known or PurePath(given_name(path)).name or path)
+
+
+def fit_words(run: Named) -> str:
+    """The model of a run's fit, and that auto chooses it, or has."""
+    if run.choosing:
+        return "auto: settings not chosen yet"
+    words = model_words(run.config.fit)
+    return words if run.selection is None else f"auto: {words}"
 
 
 def model_words(fit: FitSettings) -> str:
@@ -243,8 +258,15 @@ def _all_words(run: Named) -> list[str]:
     """Every setting of a run in words; of a comparison its methods."""
     if run.comparison is not None:
         return [*run.comparison.methods, *seed_words(run), _protocol(run.config)]
+    if run.choosing:
+        return [
+            fit_words(run),
+            _protocol(run.config),
+            *population_words(run.config),
+            *seed_words(run),
+        ]
     return [
-        model_words(run.config.fit),
+        fit_words(run),
         _protocol(run.config),
         *setting_words(run.config, run.data),
         f"L = {run.iterations}",

@@ -14,16 +14,19 @@ import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any
 
 from gmc_core.base.version import package_version
 from gmc_core.fitting.fit import IterationRecord
 from gmc_core.fitting.provenance import with_noise
+from gmc_core.gaussian.settings import FitSettings
 from gmc_core.runs.store.cells import Cell
 from gmc_core.runs.store.errors import explained
 from gmc_core.runs.store.folders import disk_bytes
 from gmc_core.runs.store.identity import host, machine, process_mark
 from gmc_core.runs.store.run import Run, State
+from gmc_core.runs.store.selection import Selection
 from gmc_core.runs.store.store import Store
 from gmc_core.runs.store.submitting import key_of, source_of
 
@@ -170,6 +173,17 @@ class Claim:
             )  # fmt: skip
             self.store.remember_data(source_of(self.run.config), data)
         return key
+
+    def select(self, selection: Selection, fit: FitSettings | None = None) -> None:
+        """How far the choice of the settings is; at its end with the settings."""
+        config = self.run.config if fit is None else replace(self.run.config, fit=fit)
+        with self._mine() as database:
+            self._update(
+                database,
+                selection=json.dumps(selection.as_dict()),
+                config=json.dumps(config.as_dict()),
+            )
+            self.run = self.store.run(self.run.id)
 
     def cached_run(self, key: str) -> str | None:
         """A finished run with the same key, whose result can be taken over."""

@@ -12,6 +12,7 @@ from gmc_core.comparison.plan import ComparisonPlan
 from gmc_core.data.ratings import RatingScale
 from gmc_core.fitting.experiment import ExperimentConfig
 from gmc_core.runs.store.naming import run_name
+from gmc_core.runs.store.selection import Selection
 
 State = Literal["queued", "running", "finished", "cancelled", "failed", "interrupted"]
 STATES: tuple[State, ...] = (
@@ -37,7 +38,10 @@ class Run:
     sweep : of a sweep: its ε, L and seeds, for :class:`gmc_core.runs.sweeps.SweepConfig`.
     comparison : of a comparison: its methods, reference and seeds; the settings of a fit in
         ``config`` mean nothing then.
-    key : hash of all that decides the figures; None until the data have been seen.
+    selection : of a fit whose settings auto chooses; until it has, those in ``config`` mean
+        nothing but for the precision.
+    key : hash of all that decides the figures; None until the data have been seen, and the
+        settings are chosen.
     data_sha256, data : hash and description of the data, see
         :func:`gmc_core.fitting.experiment.describe`; None until they have been seen.
     created, started, ended : seconds since 1970; for people, never compared.
@@ -91,6 +95,12 @@ class Run:
     error_iteration: int | None = None
     reusable: bool = True
     comparison: ComparisonPlan | None = None
+    selection: Selection | None = None
+
+    @property
+    def choosing(self) -> bool:
+        """Whether auto has still to choose the settings of the fit."""
+        return self.selection is not None and not self.selection.reason
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -141,13 +151,16 @@ class Run:
 
     @property
     def progress(self) -> float:
-        """Finished part of the work, 0..1."""
+        """Finished part of the work, 0..1; while the settings are chosen, of the choice."""
         if self.state == "finished":
             return 1.0
         if self.kind == "sweep":
             return self.iteration / max(sum(self.children.values()), 1)
         if self.comparison is not None:
             return min(1.0, self.iteration / self.comparison.total)
+        if self.choosing:
+            assert self.selection is not None
+            return min(1.0, self.selection.spent / self.selection.seconds)
         total = self.repetitions * max(self.iterations, 1)
         return min(1.0, (self.repetition * max(self.iterations, 1) + self.iteration) / total)
 
@@ -178,8 +191,8 @@ class Run:
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
         values["answers"] = values.pop("reusable")
         plan = self.comparison and self.comparison.as_dict()
-        config = self.config.as_dict()
-        return {**values, "config": config, "seeds": list(self.seeds), "comparison": plan}
+        changed = {"config": self.config.as_dict(), "seeds": list(self.seeds), "comparison": plan}
+        return {**values, **changed, "selection": self.selection and self.selection.as_dict()}
 
 
 def broke_down(state: str, error_kind: str | None) -> bool:
@@ -193,7 +206,7 @@ def run_of(row: sqlite3.Row, children: dict[str, int], disk: int) -> Run:
     def parsed(name: str) -> Any:
         return None if row[name] is None else json.loads(row[name])
 
-    plan = parsed("comparison")
+    plan, selection = parsed("comparison"), parsed("selection")
     return Run(
         id=row["id"],
         kind=row["kind"],
@@ -225,6 +238,7 @@ def run_of(row: sqlite3.Row, children: dict[str, int], disk: int) -> Run:
         error_iteration=row["error_iteration"],
         reusable=bool(row["answers"]),
         comparison=None if plan is None else ComparisonPlan.from_dict(plan),
+        selection=None if selection is None else Selection.from_dict(selection),
     )
 
 

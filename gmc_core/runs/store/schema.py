@@ -120,6 +120,8 @@ MIGRATIONS: tuple[str, ...] = (
     );
     ALTER TABLE workers ADD COLUMN only_run TEXT
     """,
+    # Auto chooses the settings of a fit: what was asked, how far it is, and why these.
+    "ALTER TABLE runs ADD COLUMN selection TEXT",
 )
 
 # What a script cannot say, by the version that it leads to; in the script's transaction.

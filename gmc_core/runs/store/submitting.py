@@ -22,6 +22,7 @@ from gmc_core.gaussian.settings import FitSettings
 from gmc_core.runs.store.keys import key_of as key_of
 from gmc_core.runs.store.reading import Reading
 from gmc_core.runs.store.run import RESUMABLE, Run
+from gmc_core.runs.store.selection import Selection
 
 NAMED = frozenset({"sample", *DATASETS})
 # As :attr:`Run.resumable`.
@@ -66,6 +67,7 @@ class Submitting(Reading):
         keep_model: bool = True,
         data: dict[str, Any] | None = None,
         cost: dict[str, Any] | None = None,
+        selection: Selection | None = None,
     ) -> tuple[Run, bool]:
         """Queue an experiment, or find the same one; tells whether it is new.
 
@@ -85,20 +87,29 @@ class Submitting(Reading):
             loaded them already.
         cost : :func:`gmc_core.runs.store.waiting.cost_with_estimate`, where the caller knows it;
             those who wait behind this run are told from it how long.
+        selection : have auto choose the settings; of those in ``config`` only the precision counts.
+            The same one was asked for the same.
 
         Raises
         ------
         GmcError
             If the data are known, and are not those that ``config.expected`` names; of others
-            the worker finds that out.
+            the worker finds that out. If settings are to be chosen for more than one split:
+            what trains one of them, another holds out.
 
         Notes
         -----
         Nothing computes until there is a worker: see :func:`gmc_core.runs.worker.ensure_worker`.
         """
         config = anywhere(config)
+        if selection is not None:
+            if len(config.seeds) > 1:
+                raise ConfigError(
+                    "Settings are chosen inside the training set of one split; take one repetition."
+                )
+            config = replace(config, fit=FitSettings(dtype=config.fit.dtype))
         source = source_of(config)
-        request = request_of(config)
+        request = request_of(config, selection=selection)
         given = data
         data = given or self.known_data(source)
         if data is not None:
@@ -108,20 +119,24 @@ class Submitting(Reading):
         with self.writing() as database:
             if given is not None:
                 self.remember_data(source, given)
-            key = key_of(config, data)
+            key = None if selection else key_of(config, data)
             if parent is None and not again:
-                same = self._same("run", request, key, keep_model)
+                if selection is None:
+                    same = self._same("run", request, key, keep_model)
+                else:
+                    same = self._same_selection(request, data, keep_model)
                 if same is not None:
                     return self.run(same), False
             identity = secrets.token_hex(5)
             database.execute(
                 "INSERT INTO runs (id, kind, parent, state, label, config, request, key, "
-                "data_sha256, data, keep, again, created, version, cost) "
-                "VALUES (?, 'run', ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "data_sha256, data, keep, again, created, version, cost, selection) "
+                "VALUES (?, 'run', ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     identity, parent, label, json.dumps(config.as_dict()), request, key,
                     data and data["sha256"], data and json.dumps(data), int(keep_model),
                     int(again), time.time(), package_version(), cost and json.dumps(cost),
+                    selection and json.dumps(selection.as_dict()),
                 ),
             )  # fmt: skip
             return self.run(identity), True
@@ -245,6 +260,22 @@ class Submitting(Reading):
         )  # fmt: skip
         return found[0]["id"] if found else None
 
+    def _same_selection(
+        self, request: str, data: dict[str, Any] | None, keep_model: bool
+    ) -> str | None:
+        """The run whose settings were asked to be chosen in the same way: on its way, or finished
+        by today's version of the model that it has chosen."""
+        found = self.rows(
+            "SELECT id FROM runs WHERE request = ? AND answers AND keep >= ? AND cancel = 0 "
+            "AND state IN ('finished', 'queued', 'running') "
+            "ORDER BY state = 'finished' DESC, number",
+            request, int(keep_model),
+        )  # fmt: skip
+        for run in (self.run(row["id"]) for row in found):
+            if run.state != "finished" or run.key == key_of(run.config, data):
+                return run.id
+        return None
+
     def _stopped_comparison(self, request: str, key: str | None) -> str | None:
         """The newest comparison of these methods and splits that can go on."""
         found = self.rows(
@@ -306,15 +337,24 @@ def absolute(name: str | None) -> str | None:
     return str(Path(name).expanduser().absolute())
 
 
-def request_of(config: ExperimentConfig, plan: ComparisonPlan | None = None) -> str:
+def request_of(
+    config: ExperimentConfig,
+    plan: ComparisonPlan | None = None,
+    selection: Selection | None = None,
+) -> str:
     """Hash of what was asked for, before anyone has seen the data.
 
     With the hashes that are expected: a run that expects others, or none, may end otherwise.
-    plan : of a comparison.
+    plan : of a comparison. selection : of settings that auto chooses; those that it has chosen were
+    not asked for.
     """
+    if selection is not None:
+        config = replace(config, fit=FitSettings(dtype=config.fit.dtype))
     content: dict[str, Any] = {"config": config.as_dict(), "source": source_of(config)}
     if plan is not None:
         content["comparison"] = [sorted(plan.methods), sorted(plan.seeds), plan.pythons]
+    if selection is not None:
+        content["selection"] = selection.asked
     return _hash(content)
 
 

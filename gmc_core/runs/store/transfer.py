@@ -62,6 +62,7 @@ from gmc_core.runs.store.import_checks import (
 )
 from gmc_core.runs.store.run import RESUMABLE, STATES, Run
 from gmc_core.runs.store.seal import UNSEALED, copied, doubt, hashes, is_ours, seal
+from gmc_core.runs.store.selection import Selection
 from gmc_core.runs.store.store import Store
 from gmc_core.runs.store.submitting import key_of, request_of
 
@@ -295,9 +296,12 @@ def _insert(
     plan, cells = _checked_comparison(values.get("comparison"), content.get("cells", []))
     if sweep and plan:
         raise ValueError("a sweep that is a comparison")
+    selected = values.get("selection")
+    selection = None if selected is None else Selection.from_dict(selected)
+    choosing = selection is not None and not selection.reason
     identity = secrets.token_hex(5)
     data = checked_data(content["data"])
-    key = None if sweep else key_of(config, data, plan)
+    key = None if sweep or choosing else key_of(config, data, plan)
     same = key == values["key"]
     records = [
         (index, checked_record(record))
@@ -314,7 +318,8 @@ def _insert(
         "config": json.dumps(config.as_dict()),
         "sweep": json.dumps(sweep) if sweep else None,
         "comparison": json_or_none(plan and plan.as_dict()),
-        "request": request_of(config, plan),
+        "selection": json_or_none(selection and selection.as_dict()),
+        "request": request_of(config, plan, selection),
         "key": key,
         "data_sha256": data and data["sha256"],
         "data": json_or_none(data),

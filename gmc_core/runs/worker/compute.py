@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import time
 from contextlib import suppress
+from dataclasses import replace
 
 from gmc_core.base.errors import GmcError
+from gmc_core.fitting.auto import Trial, choose, first_settings
 from gmc_core.fitting.compiling import compile_for
 from gmc_core.fitting.duration import estimate_of_fit
 from gmc_core.fitting.experiment import Experiment, Prepared, Repetition, describe, summarise
@@ -63,6 +65,8 @@ class Computation(Attempt):
     def _run(self) -> None:
         prepared = self.cache.data(self.config)
         self.team.check()
+        if self.claim.run.choosing:
+            self._choose(prepared)
         self.key = self._with_retries(lambda: self.claim.describe(describe(prepared)))
         cached = self.claim.cached_run(self.key)
         if cached is not None and self.claim.take_over(cached):
@@ -87,6 +91,45 @@ class Computation(Attempt):
         self._with_retries(lambda: self.claim.end("finished", summary=summary))
         seconds = sum(record.seconds for record in experiment.records)
         ask_if_cheap(self.claim.store, self.claim.run, seconds)
+
+    def _choose(self, prepared: Prepared) -> None:
+        """Let auto choose the settings inside the training set of the run's one split."""
+        asked = self.claim.run.selection
+        assert asked is not None
+        seed, dtype = self.config.seeds[0], self.config.fit.dtype
+        train = self.cache.split(self.config, prepared, seed).train
+        for settings in first_settings(train, dtype):
+            compile_for(settings)  # not in the time that there is to choose
+        began, trials = time.monotonic(), list[Trial]()
+
+        def told(trial: Trial) -> None:
+            trials.append(trial)
+            known = replace(
+                asked,
+                tried=len(trials),
+                best=min(one.nmae for one in trials),
+                spent=time.monotonic() - began,
+            )
+            self._with_retries(lambda: self.claim.select(known))
+
+        choice = choose(
+            train,
+            seconds=asked.seconds,
+            seed=seed,
+            dtype=dtype,
+            attributes=asked.attributes,
+            times=asked.times,
+            team=self.team,
+            on_trial=told,
+        )
+        assert self.claim.run.selection is not None
+        chosen = replace(
+            self.claim.run.selection,
+            spent=choice.seconds,
+            reason=" ".join((choice.reason, *choice.notes)),
+        )
+        self._with_retries(lambda: self.claim.select(chosen, choice.settings))
+        self.config = self.claim.run.config
 
     def _collect_finished(self) -> list[Repetition]:
         """The repetitions that an earlier attempt has finished."""

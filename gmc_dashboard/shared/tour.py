@@ -28,7 +28,7 @@ PARAMETER = "tour"
 FITS: dict[str, FitSettings] = {
     "paper": FitSettings(),
     "epsilon": FitSettings(epsilon=1.0),
-    "ordinal": replace(settings_for("ordinal"), dtype="float32"),
+    "grades": replace(settings_for("factor"), dtype="float32"),
 }
 
 
@@ -79,24 +79,24 @@ STEPS = (
     ),
     Step(
         "pages/fit.py",
-        {"run": "{paper}", "with": "{epsilon},{ordinal}"},
+        {"run": "{paper}", "with": "{epsilon},{grades}"},
         "The third curve takes stars as ordered grades and keeps in mind how uncertain each "
         "estimate is.",
-        "ordinal",
+        "grades",
     ),
     Step(
         "pages/covariance.py",
-        {"run": "{ordinal}", "view": "titles"},
+        {"run": "{grades}", "view": "titles"},
         "This is what was learned: Σ says which titles are liked by the same people, and similar "
         "ones stand side by side.",
-        "ordinal",
+        "grades",
     ),
     Step(
         "pages/recommend.py",
-        {"run": "{ordinal}", "rated": "260:5,1196:5,1:2", "why": "1210"},
+        {"run": "{grades}", "rated": "260:5,1196:5,1:2", "why": "1210"},
         "Two Star Wars films rated high and Toy Story low: every recommendation says which of "
         "these ratings it comes from.",
-        "ordinal",
+        "grades",
     ),
 )
 

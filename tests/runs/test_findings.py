@@ -58,7 +58,7 @@ def test_the_first_fit_of_the_sample_is_said_to_lose_and_to_over_fit():
     assert list(proposed) == ["ordinal", "epsilon", "stop", "auto", "sweep"]
     assert proposed["epsilon"].epsilon == 1.0
     assert proposed["stop"].iterations == 6
-    assert proposed["ordinal"].model == "ordinal"
+    assert proposed["ordinal"].model == "factor" and proposed["ordinal"].is_ordered
 
 
 def test_a_fit_that_wins_is_said_to_win():

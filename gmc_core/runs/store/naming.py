@@ -111,7 +111,8 @@ def model_words(fit: FitSettings) -> str:
         return f"mixture of {fit.components or settings_for('mixture').components or 2}"
     return {
         "paper": "the paper’s MAP-EM", "exact": "exact EM", "ordinal": "ordered ratings",
-        "factor": "ordered ratings of low rank" if fit.is_ordered else "low rank", "two-sided": "two-sided",
+        "factor": "ordered ratings of low rank" if fit.is_ordered else "low rank",
+        "two-sided": "two-sided",
     }[fit.model]  # fmt: skip
 
 

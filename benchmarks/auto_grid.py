@@ -34,7 +34,8 @@ STRENGTHS = (100.0, 300.0, 900.0)
 
 
 def grid(iterations: int | None) -> Iterator[tuple[str, FitSettings]]:
-    """MAP-EM over ε, exact EM on ordered ratings (with that L) over noise and prior."""
+    """MAP-EM over ε; ordered ratings, of the items' side (with that L) over noise and prior, and
+    two-sided over noise."""
     for epsilon in EPSILONS:
         settings = replace(settings_for("paper"), epsilon=epsilon, dtype="float32")
         yield f"paper, ε = {epsilon:g}", settings
@@ -45,6 +46,9 @@ def grid(iterations: int | None) -> Iterator[tuple[str, FitSettings]]:
         if iterations:
             settings = replace(settings, iterations=iterations)
         yield f"ordinal, noise {noise:g}, prior strength {strength:g}", settings
+    for noise in NOISES:
+        settings = replace(settings_for("two-sided"), noise=noise, dtype="float32")
+        yield f"two-sided, noise {noise:g}", settings
 
 
 def errors_by_iteration(split: Split, settings: FitSettings, team: ThreadPool) -> list[np.ndarray]:

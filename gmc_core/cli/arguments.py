@@ -14,6 +14,7 @@ from gmc_core.cli.reading import add_reading_arguments, reading_from_arguments
 from gmc_core.cli.values import number, whole
 from gmc_core.data.hashes import option
 from gmc_core.fitting.config import OF_HELD_OUT, PROTOCOLS, ExperimentConfig
+from gmc_core.gaussian.declaration import Above
 from gmc_core.gaussian.models import PRESETS, settings_for
 from gmc_core.gaussian.settings import FitSettings, settings_of_a_fit
 from gmc_core.protocol.filter_options import Filter
@@ -36,6 +37,7 @@ HASHES = {
     "train": "the file given with --train",
     "test": "the file given with --test",
     "ratings": "the ratings, as read and filtered",
+    "times": "when these were given, with session noise",
     "noise": "the file of noise variances",
 }
 # What belongs to the drawing of splits.
@@ -180,12 +182,20 @@ def _settings(args: argparse.Namespace, others: dict[str, Any]) -> FitSettings:
     settings = replace(start, **given)
     for name in given:
         needs = fit[name].needs
-        if needs is not None and getattr(settings, needs[0]) != needs[1]:
-            (other,) = fit[needs[0]].words(needs[1])
+        if needs is not None and not fit[name].has_needed(lambda other: getattr(settings, other)):
             raise ConfigError(
-                f"{fit[name].noun} ({fit[name].flag}) needs {other}; give that, or leave it out."
+                f"{fit[name].noun} ({fit[name].flag}) needs {_needed_words(*needs)}; give that, or "
+                "leave it out."
             )
     return settings
+
+
+def _needed_words(name: str, wanted: Any) -> str:
+    one = settings_of_a_fit()[name]
+    if isinstance(wanted, Above):
+        return f"{one.flag} above {wanted.limit:g}"
+    (words,) = one.words(wanted)
+    return words
 
 
 def _refuse_with_pair(args: argparse.Namespace) -> None:

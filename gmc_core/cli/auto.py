@@ -75,6 +75,7 @@ def run(args: argparse.Namespace) -> int:
     from gmc_core.fitting.auto import Trial, choose
     from gmc_core.fitting.experiment import finish, make_split, pooled_scores, prepare
     from gmc_core.fitting.fit import Fit
+    from gmc_core.fitting.time_notes import notes_on_times
     from gmc_core.gaussian.linalg.threads import ThreadPool
 
     team, limit = ThreadPool(args.threads), memory_limit_from_arguments(args)
@@ -89,7 +90,8 @@ def run(args: argparse.Namespace) -> int:
 
     for seed in config.seeds:
         split = make_split(config, prepared, seed)
-        note(f"Choosing on training ratings of seed {seed}:")
+        drawn = config.split_words(seed)
+        note(f"Choosing on training ratings of {drawn}:")
         choice = choose(
             split.train,
             seconds=args.seconds,
@@ -100,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
             team=team,
             on_trial=tell,
         )
-        for line in (choice.reason, *choice.notes):
+        for line in (choice.reason, *choice.notes, *notes_on_times(split, choice.settings)):
             note(line)
         fit = None  # frees the last covariance
         fit = Fit(split, choice.settings, team=team, memory_limit=limit)
@@ -109,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
         chosen.append(choice)
         scores = results[-1].scores
         if scores is not None:
-            print(f"seed {seed}: NMAE {scores.nmae:.4f} ± {scores.nmae_se:.4f}", flush=True)
+            print(f"{drawn}: NMAE {scores.nmae:.4f} ± {scores.nmae_se:.4f}", flush=True)
     pooled = pooled_scores(results, prepared.ratings.scale)
     if pooled is not None and len(results) > 1:
         print(f"all: NMAE {pooled.nmae:.4f} ± {pooled.nmae_se:.4f}")

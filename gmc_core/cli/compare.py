@@ -165,6 +165,7 @@ def _compared(
     from gmc_core.cli.runs import open_store
     from gmc_core.comparison.comparators import method_named
     from gmc_core.fitting.experiment import prepare
+    from gmc_core.protocol.random_splits import check_seeds
 
     prepared = prepare(config, progress=DownloadBar())
     tell_prepared(prepared)
@@ -172,7 +173,8 @@ def _compared(
     methods = [method_named(name, scale, external) for name in args.methods]
     # An explicit pair is one split.
     numbers = (0,) if config.protocol == "pair" else args.seeds
-    told = _Progress(len(methods) * len(numbers))
+    check_seeds(config.folds, numbers, prepared.ratings)
+    told = _Progress(len(methods) * len(numbers), config)
     if args.folder is not None:
         return _in_folder(args, config, prepared, methods, numbers, told)
     with open_store() as store:
@@ -266,20 +268,27 @@ class _Progress:
     done, reused : fits that have a result or a failure, and those that were there.
     """
 
-    def __init__(self, total: int) -> None:
-        self.total = total
+    def __init__(self, total: int, config: ExperimentConfig) -> None:
+        self.total, self.config = total, config
         self.done = self.reused = 0
         self._noted: set[str] = set()
 
     def end(self, step: Step, comparison: Comparison) -> None:
         """One fit more."""
-        for text in step.split.notes:
+        from gmc_core.comparison.comparators.gaussian import GaussianMethod
+        from gmc_core.fitting.time_notes import notes_on_times
+
+        notes = step.split.notes
+        if isinstance(step.method, GaussianMethod):
+            notes += notes_on_times(step.split, step.method.settings)
+        for text in notes:
             if text not in self._noted:
                 self._noted.add(text)
                 note(text)
         self.done += 1
-        seed = "" if step.split.seed is None else f" seed {step.split.seed},"
-        line = f"[{self.done}/{self.total}]{seed} {step.method.label}: "
+        seed = step.split.seed
+        drawn = "" if seed is None else f" {self.config.split_words(seed)},"
+        line = f"[{self.done}/{self.total}]{drawn} {step.method.label}: "
         if step.outcome is None:
             note(line + step.failure)
             return

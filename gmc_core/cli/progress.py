@@ -45,14 +45,17 @@ class _Progress:
             self.experiment.run(self.record, self.start)
 
     def start(self, index: int, fit: Fit) -> None:
+        from gmc_core.fitting.time_notes import notes_on_times
+
         self.alive.clear()
         if self.repetitions > 1:
-            note(f"repetition {index + 1} of {self.repetitions}, seed {fit.split.seed}")
+            drawn = self.experiment.config.split_words(self.experiment.config.seeds[index])
+            note(f"repetition {index + 1} of {self.repetitions}, {drawn}")
         if index == 0:
             self.total = self.repetitions * fit.settings.iterations
             self.tell_cost(fit)
             self.compile(fit)
-        for text in fit.split.notes:
+        for text in (*fit.split.notes, *notes_on_times(fit.split, fit.settings)):
             if text not in self.notes:
                 self.notes.add(text)
                 note(text)

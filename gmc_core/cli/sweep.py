@@ -107,7 +107,8 @@ def follow(store: Store, parent: Run) -> Run:
                 told.add(child.id)
                 records = store.records(child.id)
                 score = figure(records[-1][1].nmae) if records else "-"
-                name = f"epsilon {child.config.fit.epsilon:g}, seed {child.config.seed}"
+                drawn = child.config.split_words(child.config.seed)
+                name = f"epsilon {child.config.fit.epsilon:g}, {drawn}"
                 line = f"[{len(told)}] {name}: {child.state}, NMAE {score} {child.message}"
                 note(line.rstrip())
         parent = store.run(parent.id)

@@ -23,8 +23,8 @@ import numpy.typing as npt
 
 from gmc_core.base.errors import ConfigError, DataError, GmcError
 from gmc_core.comparison.comparators.measure import Outcome, run_method
-from gmc_core.comparison.comparators.method import Method, reads_times
-from gmc_core.comparison.comparison_files import HeldOutValues, ResultFiles, held_out_of
+from gmc_core.comparison.comparators.method import Method
+from gmc_core.comparison.comparison_files import HeldOutValues, ResultFiles, held_out_of, method_key
 from gmc_core.data.ratings import RatingScale
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.protocol.metrics import (
@@ -224,6 +224,7 @@ class Step:
     """One method on one split, as told to whoever watches.
 
     index : from 0. split_index : from 0. split_key : of :class:`HeldOutValues`.
+    method_key : of :func:`gmc_core.comparison.comparison_files.method_key` on this split.
     outcome : None before the work, and if it failed.
     reused : whether the predictions were there already. failure : "" or the reason.
     """
@@ -233,6 +234,7 @@ class Step:
     split: Split
     split_index: int
     split_key: str
+    method_key: str
     outcome: Outcome | None = None
     reused: bool = False
     failure: str = ""
@@ -290,7 +292,7 @@ def compare(
     result: Comparison | None = None
     index = 0
     for split_index, split in enumerate(splits):
-        held = held_out_of(split, with_times=any(map(reads_times, methods)))
+        held = held_out_of(split)
         if result is None:
             result = Comparison(split.train.scale, labels, reference or methods[0].name)
         if split.train.scale != result.scale:
@@ -299,7 +301,7 @@ def compare(
         if files is not None:
             files.keep_held_out(held)
         for method in methods:
-            step = Step(index, method, split, split_index, held.key)
+            step = Step(index, method, split, split_index, held.key, method_key(method, held))
             index += 1
             if on_begin is not None:
                 on_begin(step)

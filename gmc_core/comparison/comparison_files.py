@@ -28,7 +28,7 @@ from gmc_core import former
 from gmc_core.base.errors import DataError
 from gmc_core.base.files import replacing
 from gmc_core.comparison.comparators.measure import Outcome
-from gmc_core.comparison.comparators.method import Method
+from gmc_core.comparison.comparators.method import Method, reads_times
 from gmc_core.data.rating_times import times_sha256
 from gmc_core.protocol.splits import Split
 
@@ -37,9 +37,11 @@ from gmc_core.protocol.splits import Split
 class HeldOutValues:
     """What a split holds out.
 
-    key : text that stands for the whole split's content.
+    key : text that stands for the whole split's content, but for when ratings were given.
     actual : (n,) the held-out ratings. unseen : (n,) whether nothing is known of the
         user or the item.
+    times : hash of when the ratings were given, which counts for methods that read it; "" if
+        no time is known, and where this was read from a file.
     """
 
     key: str
@@ -47,6 +49,7 @@ class HeldOutValues:
     seed: int | None
     actual: npt.NDArray[np.float64]
     unseen: npt.NDArray[np.bool_]
+    times: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -59,11 +62,8 @@ class HeldOutValues:
         }
 
 
-def held_out_of(split: Split, *, with_times: bool = False) -> HeldOutValues:
+def held_out_of(split: Split) -> HeldOutValues:
     """The held-out ratings of a split, and its key.
-
-    with_times : whether the times of the ratings are part of the key, as they must be where a
-        method reads them.
 
     Raises
     ------
@@ -79,9 +79,6 @@ def held_out_of(split: Split, *, with_times: bool = False) -> HeldOutValues:
     digest.update(b"" if split.query is None else split.query.sha256.encode())
     for part in (split.train, split.query):
         digest.update(b"" if part is None else part.side_sha256.encode())
-    if with_times:
-        known = None if split.query is None else split.query.times
-        digest.update(times_sha256(split.train.times, known, split.test_times).encode())
     for array, kind in (
         (split.test_users, "<i8"),
         (split.test_items, "<i8"),
@@ -89,18 +86,27 @@ def held_out_of(split: Split, *, with_times: bool = False) -> HeldOutValues:
     ):
         digest.update(array.astype(kind).tobytes())
     seed = "" if split.seed is None else f"-{split.seed}"
+    known = None if split.query is None else split.query.times
     return HeldOutValues(
         f"{split.protocol}{seed}-{digest.hexdigest()[:12]}",
         split.protocol,
         split.seed,
         split.test_values,
         split.unseen_items | split.unseen_users,
+        times_sha256(split.train.times, known, split.test_times),
     )
 
 
-def method_key(method: Method) -> str:
-    """A method's name and a hash of its settings, fit for a file name."""
-    digest = hashlib.sha256(f"{method.name}\n{method.identity}".encode()).hexdigest()
+def method_key(method: Method, held: HeldOutValues | None = None) -> str:
+    """A method's name and a hash of its settings, fit for a file name.
+
+    held : of a split that the method is used on; of one that reads times they are in the hash,
+        so that the others' results are found again whatever they are compared with.
+    """
+    text = f"{method.name}\n{method.identity}"
+    if held is not None and reads_times(method):
+        text += f"\n{held.times}"
+    digest = hashlib.sha256(text.encode()).hexdigest()
     return f"{re.sub(r'[^A-Za-z0-9._-]+', '_', method.name)}-{digest[:10]}"
 
 
@@ -145,7 +151,7 @@ class ResultFiles:
     def keep_outcome(self, method: Method, held: HeldOutValues, outcome: Outcome) -> None:
         """Write a method's predictions on a split with their cost."""
         self.write(
-            self.folder / _outcome_name(method_key(method), held.key),
+            self.folder / _outcome_name(method_key(method, held), held.key),
             {
                 "predictions": outcome.predictions,
                 "seconds": np.asarray(outcome.seconds),
@@ -159,7 +165,7 @@ class ResultFiles:
 
         method : the method, or its :func:`method_key`.
         """
-        key = method if isinstance(method, str) else method_key(method)
+        key = method if isinstance(method, str) else method_key(method, held)
         name = _outcome_name(key, held.key)
         own = self.folder / name
         for path in (own, self.folder / "results" / f"{key}--{held.key}.npz"):

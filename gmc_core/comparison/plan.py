@@ -10,7 +10,7 @@ from typing import Any
 
 from gmc_core.base.errors import ConfigError
 from gmc_core.comparison.comparators import method_named
-from gmc_core.comparison.comparators.external import installed_baselines
+from gmc_core.comparison.comparators.external import EXTERNAL_LABELS, installed_baselines
 from gmc_core.comparison.comparators.method import Method, reads_times
 from gmc_core.comparison.comparison_files import method_key
 from gmc_core.data.ratings import RatingScale
@@ -119,12 +119,15 @@ class ComparisonPlan:
     def reads_times(self, scale: RatingScale) -> bool:
         """Whether a method's predictions depend on when ratings were given.
 
+        Those of other packages do not, and need not be there.
+
         Raises
         ------
-        GmcError
-            As :meth:`make`.
+        ConfigError
+            If there is no such method.
         """
-        return any(map(reads_times, self.make(scale)))
+        own = [name for name in self.methods if name not in EXTERNAL_LABELS]
+        return any(reads_times(method_named(name, scale)) for name in own)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON; :meth:`from_dict` is the way back."""

@@ -1,7 +1,7 @@
 """Hashes that a repeated experiment expects, by the role of what they are of.
 
 Roles: "data", or "train" and "test"; "noise", the file of noise variances; "ratings", what was
-read from the data and left by the filter.
+read from the data and left by the filter; "times", when these were given, of a fit that reads it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from gmc_core.base.errors import ConfigError
 
 DATA_FILES = ("data", "train", "test")
 FILES = (*DATA_FILES, "noise")
-ROLES = (*FILES, "ratings")
+READ = ("ratings", "times")
+ROLES = (*FILES, *READ)
 LEAST_DIGITS = 12
 _CHUNK = 1 << 20
 # Where the dashboard keeps uploads: <home>/uploads/<start of the content's hash>/<name given>.

@@ -21,6 +21,7 @@ UNKNOWN_TIME = int(np.iinfo(np.int64).min)
 # Ratings of one user that lie at most this far apart belong to one session: MovieLens shows
 # movies by the page, and what is rated within a minute was rated on one page.
 SESSION_SECONDS = 60
+DAY_SECONDS = 86_400
 
 
 def known_mask(times: Times) -> npt.NDArray[np.bool_]:
@@ -45,14 +46,29 @@ def checked_times(times: npt.ArrayLike | None, count: int) -> Times | None:
         return None
     array = np.asarray(times)
     if array.shape != (count,):
-        raise DataError("Each rating needs one time; mark those that are not known as unknown.")
+        raise DataError(
+            f"times has the shape {array.shape} and there are {count:,} ratings: each needs one "
+            f"time. Put UNKNOWN_TIME ({UNKNOWN_TIME}) where it is not known."
+        )
     if array.dtype.kind not in "iu" and count:
-        raise DataError("The times of ratings are whole seconds since 1970.")
+        raise DataError(
+            f"times must be whole seconds since 1970 in an array of integers, not of "
+            f"{array.dtype}. Round them, and put UNKNOWN_TIME ({UNKNOWN_TIME}) where it is not "
+            "known."
+        )
     array = array.astype(np.int64, copy=False)
     if not known_mask(array).any():
         return None
     array.setflags(write=False)
     return array
+
+
+def are_days(times: Times | None) -> bool:
+    """Whether all times that are known are midnights: days that were written without hours."""
+    if times is None:
+        return False
+    known = times[known_mask(times)]
+    return len(known) > 0 and not np.any(known % DAY_SECONDS)
 
 
 def taken(column: np.ndarray | None, where: npt.NDArray[np.generic]) -> np.ndarray | None:

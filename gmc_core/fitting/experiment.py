@@ -31,17 +31,19 @@ from gmc_core.fitting.fit import Fit, IterationRecord
 from gmc_core.fitting.provenance import (
     check_files,
     check_ratings,
+    check_times,
     file_hashes,
     of_data,
     same_hash,
     with_noise,
 )
+from gmc_core.fitting.time_notes import notes_on_times
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.protocol.baselines import baselines, pooled_baselines
 from gmc_core.protocol.filters import FilterReport, apply_filter
 from gmc_core.protocol.latest_splits import latest_split
 from gmc_core.protocol.metrics import Scores, score_pooled
-from gmc_core.protocol.random_splits import random_split
+from gmc_core.protocol.random_splits import check_seeds, random_split
 from gmc_core.protocol.splits import Split, no_split, pair_split, strong_split, weak_split
 
 
@@ -97,8 +99,8 @@ def prepare(
     Raises
     ------
     GmcError
-        If the data cannot be read, are not those expected, nothing is left of them, or no
-        error could be measured.
+        If the data cannot be read, are not those expected, nothing is left of them, no error
+        could be measured, or a repetition has no published fold.
     """
     files = file_hashes(config)
     check_files(config, files)
@@ -113,6 +115,7 @@ def prepare(
                 files = file_hashes(config)
                 check_files(config, files)
         filtered, filter_report = apply_filter(ratings, config.filter)
+        check_seeds(config.folds, config.seeds, filtered)
         if config.protocol != "none":
             _ = filtered.scale.nmae_divisor  # refuses constant ratings before they are fitted
         prepared = Prepared(
@@ -125,6 +128,7 @@ def prepare(
         )
     prepared = _with_expected_scale(config, prepared)
     check_ratings(config, prepared.data_sha256)
+    check_times(config, prepared.times_sha256)
     return prepared
 
 
@@ -269,7 +273,7 @@ def finish(fit: Fit, records: list[IterationRecord]) -> Repetition:
         actual=split.test_values,
         unseen=split.unseen_items | split.unseen_users,
         scores=fit.scores(),
-        notes=split.notes,
+        notes=(*split.notes, *notes_on_times(split, fit.settings)),
         baselines=_baselines(split),
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 from gmc_core.base.errors import ConfigError, DataError
 from gmc_core.data.datasets import DATASETS
 from gmc_core.data.downloads import cache_folder
-from gmc_core.data.hashes import DATA_FILES, FILES, file_sha256, given_name, option
+from gmc_core.data.hashes import DATA_FILES, FILES, READ, file_sha256, given_name, option
 from gmc_core.fitting.config import ExperimentConfig
 
 
@@ -61,20 +61,25 @@ def with_noise(config: ExperimentConfig, data: Mapping[str, Any]) -> dict[str, A
     return {**data, "files": {**of_data(data.get("files")), **noise}}
 
 
-def check_known(config: ExperimentConfig, data_sha256: str, files: object) -> None:
+def check_known(
+    config: ExperimentConfig, data_sha256: str, files: object, times_sha256: str | None
+) -> None:
     """Compare data that were read before with those that the configuration expects.
 
-    files : hashes of the files as they were read, as far as they are known.
+    files : hashes of the files as they were read, as far as they are known. times_sha256 : of the
+        times; None if a version has read them that kept no times.
 
     Raises
     ------
     GmcError
-        As :func:`check_files` and :func:`check_ratings`.
+        As :func:`check_files`, :func:`check_ratings` and :func:`check_times`.
     """
     known = of_data(files)
-    unknown = set(config.expected) - set(known) - {"ratings"}
+    unknown = set(config.expected) - set(known) - set(READ)
     check_files(config, {**file_hashes(config, unknown), **known})
     check_ratings(config, data_sha256)
+    if times_sha256 is not None:
+        check_times(config, times_sha256)
 
 
 def check_files(config: ExperimentConfig, found: Mapping[str, str]) -> None:
@@ -89,7 +94,7 @@ def check_files(config: ExperimentConfig, found: Mapping[str, str]) -> None:
     """
     named = paths(config)
     for role, wanted in config.expected.items():
-        if role == "ratings":
+        if role in READ:
             continue
         if role not in named:
             raise ConfigError(f"{option(role)} is about a file, and this experiment reads none.")
@@ -131,6 +136,28 @@ def check_ratings(config: ExperimentConfig, sha256: str) -> None:
         f"These are other ratings than those that are to be used again: their SHA-256 is {sha256}, "
         f"that of the original ones begins with {wanted}. {why}; or leave out "
         f"{option('ratings')} to take these.",
+        path=given_name(config.data or config.train_file or ""),
+    )
+
+
+def check_times(config: ExperimentConfig, sha256: str) -> None:
+    """Compare when the ratings were given with what is expected.
+
+    sha256 : of the times; "" if none is known.
+
+    Raises
+    ------
+    DataError
+        If they are others, with both hashes and the remedy.
+    """
+    wanted = config.expected.get("times")
+    if wanted is None or same_hash(sha256, wanted):
+        return
+    found = f"their SHA-256 is {sha256}" if sha256 else "none is known"
+    raise DataError(
+        f"These ratings have other times than those that are to be used again: {found}, that of "
+        f"the original ones begins with {wanted}. Give the path of the original data, and read the "
+        f"same column of times; or leave out {option('times')} to take these.",
         path=given_name(config.data or config.train_file or ""),
     )
 

@@ -36,12 +36,19 @@ def variance_unit(scale: RatingScale) -> float:
 Usual = Callable[["RatingScale", int | None], Any]
 
 
+@dataclass(frozen=True)
+class Above:
+    """Any number above a limit, as what a setting needs of another."""
+
+    limit: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class FitSetting(Setting):
     """What is declared of a setting of a fit besides.
 
-    models : that have it; all by default. needs : another setting and the value of it without
-    which this one has no meaning.
+    models : that have it; all by default. needs : another setting and the value of it (or
+    :class:`Above` a limit) without which this one has no meaning.
     usual : model → what None stands for, a value or a function of rating scale and N.
     scaled : that value is in stars²; on other scales it is the same share of the squared range.
     """
@@ -74,7 +81,20 @@ class FitSetting(Setting):
         """Whether it has a meaning beside the other settings."""
         if settings.model not in self.models:
             return False
-        return self.needs is None or getattr(settings, self.needs[0]) == self.needs[1]
+        return self.has_needed(lambda name: getattr(settings, name))
+
+    def has_needed(self, value_of: Callable[[str], Any]) -> bool:
+        """Whether the setting that it needs has the value for it.
+
+        value_of : name of a setting → its value, None if it has none.
+        """
+        if self.needs is None:
+            return True
+        name, wanted = self.needs
+        value = value_of(name)
+        if isinstance(wanted, Above):
+            return value is not None and value > wanted.limit
+        return bool(value == wanted)
 
     @property
     def scope(self) -> str:

@@ -18,7 +18,8 @@ falls is log-likelihood - ν/2 log|Σ| - ½ tr(Σ⁻¹ (ν T + (M + ν) ε Id)).
 
 The noise variance can be learned in the same M-step, as the mean of (y - f)² over the
 ratings under the belief about f. With n ratings and Σ_w = σ² Id that needs G's diagonal
-alone: σ²' = σ² + σ⁴ M tr G / n.
+alone: σ²' = σ² + σ⁴ M tr G / n. Where there is session noise, f there is f plus the error that
+a user's ratings share, and σ² the variance of what each has of its own; Σ_w in K_i has both.
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ expectation z̄ = E[z | f̃, rating], a truncated Gaussian, and take the place o
 (mean-field, as in Albert and Chib's augmentation).
 
 f̃ at the observed places costs nothing: with the dual coefficients a = K⁻¹ (z̄ - μ) it is
-z̄ - σ² a.
+z̄ - σ² a. Where there is session noise, f in these equations is f plus the error that a user's
+ratings share, and K has the covariance of both.
 """
 
 from __future__ import annotations

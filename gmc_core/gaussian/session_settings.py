@@ -7,7 +7,7 @@ from typing import Any
 
 from gmc_core.base.kinds import Number
 from gmc_core.base.setting import Control
-from gmc_core.gaussian.declaration import ModelKind, fit_setting
+from gmc_core.gaussian.declaration import Above, ModelKind, fit_setting
 
 # Chosen, with the variance that auto begins with, on ratings held out inside training sets of two
 # MovieLens sets, see docs/beyond.md; from 1 minute to 1 hour all windows help.
@@ -41,6 +41,7 @@ WINDOW: Any = fit_setting(
     noun="The session window",
     flag="--session-window",
     models=WITH_SESSIONS,
+    needs=("session_noise", Above(0)),
     about="seconds w after which what two ratings share of the session noise has fallen to exp(-1)",
     named="window {:.4g} s",
 )

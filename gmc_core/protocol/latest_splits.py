@@ -28,7 +28,7 @@ def latest_split(
     ratings : M users × N items, with times.
     seed : 0 or more.
     last : how many of each user, 1 or more; by default 1. Not with ``share``.
-    share : of each user's ratings, between 0 and 1, rounded down.
+    share : of each user's ratings with a time, between 0 and 1, rounded down.
 
     Raises
     ------

@@ -6,13 +6,15 @@ held-out ratings are predicted from the prior and counted like the others.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
 from gmc_core.base.errors import ConfigError, DataError
 from gmc_core.data.ratings import Ratings
 from gmc_core.protocol.draws import word_stream
-from gmc_core.protocol.held_out_options import PUBLISHED, USUAL_SHARE
+from gmc_core.protocol.held_out_options import PUBLISHED, PUBLISHED_FOLDS, USUAL_SHARE
 from gmc_core.protocol.splits import Split, held_out_split
 
 Positions = npt.NDArray[np.int64]
@@ -86,18 +88,41 @@ def _fold_split(ratings: Ratings, seed: int, folds: int) -> Split:
     return held_out_split("random", ratings, np.sort(order[first:last]), seed, (f"{note}.",))
 
 
-def _published_split(ratings: Ratings, seed: int) -> Split:
-    if ratings.folds is None:
+def check_seeds(
+    folds: int | str | None, seeds: Sequence[int], ratings: Ratings | None = None
+) -> None:
+    """Refuse seeds for which there is no published fold, before the first is worked on.
+
+    folds : of :func:`random_split`. ratings : None while they have not been read, where the folds
+        are taken to be those of MovieLens 100K.
+
+    Raises
+    ------
+    ConfigError, DataError
+        As :func:`random_split` for published folds.
+    """
+    if folds != PUBLISHED:
+        return
+    if ratings is not None and ratings.folds is None:
         raise DataError(
             "These data came without published folds, which MovieLens 100K has: in its files "
             "u1.test … u5.test, or in the order of the rows of its u.data. Give a number of folds."
         )
-    count = int(ratings.folds.max())
-    if seed >= count:
+    count = PUBLISHED_FOLDS
+    if ratings is not None and ratings.folds is not None:
+        count = int(ratings.folds.max())
+    beyond = [seed for seed in seeds if seed >= count]
+    if beyond:
         raise ConfigError(
             f"The data have {count} published folds, which are the seeds 0 … {count - 1}; there is "
-            f"none for seed {seed}."
+            f"none for seed {beyond[0]}. Leave that out, or give fewer repetitions."
         )
+
+
+def _published_split(ratings: Ratings, seed: int) -> Split:
+    check_seeds(PUBLISHED, [seed], ratings)
+    assert ratings.folds is not None
+    count = int(ratings.folds.max())
     held = np.flatnonzero(ratings.folds == seed + 1)
     if not len(held) or len(held) == len(ratings):
         raise DataError(

@@ -80,7 +80,7 @@ def now_computed(run: Run, cells: Sequence[Cell]) -> tuple[str, float] | None:
         return None
     words = dict(zip(plan.methods, plan.labels, strict=True)).get(current.method, current.method)
     if run.config.protocol != "pair":
-        words += f", seed {plan.seeds[current.split]}"
+        words += f", {run.config.split_words(plan.seeds[current.split])}"
     return words, current.began
 
 

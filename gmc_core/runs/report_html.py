@@ -84,9 +84,8 @@ def _run_parts(store: Store, run: Run) -> list[str]:
         for repetition, record in records:
             value = getattr(record, name)
             if value is not None:
-                curves.setdefault(f"seed {run.seeds[repetition]}", []).append(
-                    (record.iteration, value)
-                )
+                drawn = run.config.split_words(run.seeds[repetition])
+                curves.setdefault(drawn, []).append((record.iteration, value))
         if curves:
             parts.append(_figure(line_chart(curves, "iteration", caption), caption))
     if records:

@@ -16,6 +16,7 @@ import pandas as pd
 
 from gmc_core.base.errors import ConfigError
 from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.protocol.random_splits import check_seeds
 from gmc_core.runs.store import Run, Store
 
 MAX_CHILDREN = 10_000
@@ -116,7 +117,13 @@ def submit_or_find_sweep(
     keep_models : keep the model and all pictures of every child, which takes about
         8 N² bytes each.
     cost : of each child, see :meth:`Store.submit`.
+
+    Raises
+    ------
+    ConfigError
+        If a seed has no published fold.
     """
+    check_seeds(sweep.base.folds, sweep.seeds)
     return store.submit_sweep(
         sweep.base,
         sweep.as_dict(),

@@ -15,8 +15,10 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from gmc_core.data.rating_times import are_days
 from gmc_core.data.ratings import Ratings, RatingScale
 from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.time_notes import DAYS
 from gmc_core.gaussian.attributes import LEAST_USERS, UserGroups
 from gmc_core.gaussian.declaration import FitSetting
 from gmc_core.gaussian.models import PRESETS
@@ -196,9 +198,9 @@ class _Form:
                 continue
             if self.constant and not shown.constant:
                 continue
-            needs = setting.needs
-            meaning = needs is None or self.given.get(needs[0]) == needs[1]
-            if not meaning or self.kind not in (shown.models or setting.models):
+            if self.kind not in (shown.models or setting.models):
+                continue
+            if not setting.has_needed(self.given.get):
                 continue
             value = _OWN.get(name, _plain)(setting, self)
             if value is not None or setting.may_be_none:
@@ -279,7 +281,12 @@ def _attributes(setting: FitSetting, form: _Form) -> bool | None:
 
 def _session_noise(setting: FitSetting, form: _Form) -> float | None:
     """The variance of session noise; None where it is not known when ratings were given."""
-    return float(control(setting)) if form.ratings.has_times else None
+    if not form.ratings.has_times:
+        return None
+    variance = float(control(setting))
+    if variance and are_days(form.ratings.times):
+        st.caption(DAYS)
+    return variance
 
 
 @st.cache_data(max_entries=8, show_spinner=False)

@@ -307,6 +307,7 @@ def test_random_folds_and_the_last_ratings(capsys, tmp_path):
     assert code == 0, err
     assert "fold 1 of 4" in out and "fold 4 of 4" in out and "RMSE" in out
     assert f"{len(rows):,}" in out.split("all")[1].splitlines()[0]  # every rating once
+    assert "repetition 2 of 4, fold 2 of 4" in err
     assert "Fold 2 of 4 is held out." in err and "No user, item or rating was filtered" in err
     code, out, err = run(
         capsys, "fit", "--data", path, "--protocol", "latest", "--last", 2, *few, "--json", "-"

@@ -177,6 +177,25 @@ def test_other_settings_and_other_splits_are_computed_anew(tmp_path):
     assert moved.calls == [0], "the same seed on other users is another split"
 
 
+def test_only_methods_that_read_times_are_computed_anew_for_other_times(tmp_path):
+    class Timed(Noisy):
+        reads_times = True
+
+    def at(first):
+        times = first + np.arange(len(RATINGS))
+        return [weak_split(replace(RATINGS, times=times), seed) for seed in range(2)]
+
+    plain, timed = Noisy("good", 0.4), Timed("timed", 0.4)
+    alone = compare([plain], at(10**9), folder=tmp_path)
+    both = compare([plain, timed], at(10**9), folder=tmp_path)
+    assert (plain.calls, timed.calls) == ([0, 1], [0, 1])
+    assert list(alone.held_out) == list(both.held_out)
+    compare([plain, timed], at(2 * 10**9), folder=tmp_path)
+    assert (plain.calls, timed.calls) == ([0, 1], [0, 1, 0, 1])
+    compare([timed, plain], at(10**9), folder=tmp_path)
+    assert (plain.calls, timed.calls) == ([0, 1], [0, 1, 0, 1])
+
+
 @pytest.mark.parametrize("damage", [b"", b"PK no zip", None])
 def test_damaged_results_are_computed_anew(tmp_path, damage):
     compare([Noisy("good", 0.4)], splits(1), folder=tmp_path)

@@ -45,6 +45,17 @@ def test_titles_in_the_table_go_first(tmp_path):
     table = b"user,item,rating,title\n1,10,5,Mine\n2,20,3,\n"
     ratings = load(folder(tmp_path, {**ML1M, "t.csv": table}) / "t.csv", beside=True).ratings
     assert ratings.title(0) == "Mine"
+    # What the table does not say comes from the files.
+    assert ratings.item_info.genres == (("Drama", "Musical"), ("Action", "Sci-Fi"))
+    assert ratings.title(1) == "Star Wars: Episode IV - A New Hope (1977)"
+    assert ratings.item_info.years.tolist() == [1995, 1977]
+
+
+def test_a_layout_with_its_own_files_says_that_it_has_no_effect(tmp_path):
+    place = folder(tmp_path, ML1M)
+    plain, wished = (load(place, beside=beside).report for beside in (False, True))
+    (said,) = set(wished.notes) - set(plain.notes)
+    assert said.startswith("--beside") and "no effect" in said
 
 
 def test_what_does_not_belong_to_the_ratings_is_refused(tmp_path):

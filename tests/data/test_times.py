@@ -89,6 +89,7 @@ def test_times_that_are_all_the_same_are_none(tmp_path, stamps):
     loaded = load(folder(tmp_path, {"ratings.dat": rows.encode()}))
     assert loaded.ratings.times is None
     assert ("all the same" in notes(loaded)) == (stamps[0] != "")
+    assert ("has no entries" in notes(loaded)) == (stamps[0] == "")
 
 
 @pytest.mark.parametrize(
@@ -115,6 +116,42 @@ def test_ways_of_writing_times(tmp_path, written, seconds, said):
         return
     assert times_of(loaded.ratings) == {(7, 0): seconds[0], (7, 1): seconds[1], (8, 0): seconds[0]}
     assert said in notes(loaded) and "times from 2001-09-09 to" in notes(loaded)
+
+
+@pytest.mark.parametrize("mark", ["0", "-1"])
+@pytest.mark.parametrize(
+    "real", ["1000000000", "1000000000999", "20010909", "2001-09-09T01:46:40"], ids=len
+)
+def test_zero_and_minus_one_among_real_times_are_unknown(tmp_path, mark, real):
+    if "T" in real:
+        mark = {"0": "1970-01-01T00:00:00", "-1": "1969-12-31T23:59:59"}[mark]
+    other = real.replace("2001", "2002") if real.startswith("2001") else "1" + real[1:-4] + "9999"
+    rows = f"7,1,3,{real}\n7,2,4,{mark}\n8,1,5,{other}\n7,1,1,{mark}\n"
+    loaded = load(text_file(tmp_path, "user,item,rating,when\n" + rows))
+    assert times_of(loaded.ratings)[7, 2] is None and times_of(loaded.ratings)[7, 1]
+    assert cells(loaded.ratings)[7, 1] == 3  # of repeated ratings the one whose time is known
+    assert "1 ratings have none (1 of them 0 or -1 in the file)" in notes(loaded)
+
+
+def test_times_around_1970_are_times(tmp_path):
+    rows = "".join(f"7,{n},3,{date}\n" for n, date in enumerate(("1970-01-01", "1969-12-31")))
+    loaded = load(text_file(tmp_path, "user,item,rating,when\n" + rows))
+    assert times_of(loaded.ratings) == {(7, 0): 0, (7, 1): -DAY}
+    assert "days without hours" in notes(loaded)
+
+
+@pytest.mark.parametrize("unread", ["spring", "12:30:00"])
+def test_a_known_layout_says_why_it_keeps_no_times(tmp_path, unread):
+    rows = "".join(f"1::{item}::3::{unread}\n" for item in (10, 20))
+    loaded = load(folder(tmp_path, {"ratings.dat": rows.encode()}))
+    assert loaded.ratings.times is None and len(loaded.ratings) == 2
+    assert f"'{unread}' (line 1)" in notes(loaded) and "no times are kept" in notes(loaded)
+
+
+def test_a_blank_column_that_was_named_is_told(tmp_path):
+    table = text_file(tmp_path, "user,item,rating,x\n1,1,3,\n1,2,4,\n")
+    loaded = load(table, options=DelimitedOptions(timestamp="x"))
+    assert loaded.ratings.times is None and "has no entries" in notes(loaded)
 
 
 def test_numbers_that_are_no_dates_order_and_are_not_kept(tmp_path):
@@ -268,9 +305,9 @@ def test_the_hash_of_times_is_apart_from_that_of_ratings():
 
 
 def test_times_are_whole_seconds_one_a_rating():
-    with pytest.raises(DataError, match="one time"):
+    with pytest.raises(DataError, match=r"times has the shape \(1,\) .*2 ratings.*UNKNOWN_TIME"):
         Ratings.from_triplets([1, 1], [1, 2], [1, 2], STARS, times=[NOON])
-    with pytest.raises(DataError, match="whole seconds"):
+    with pytest.raises(DataError, match="times must be whole seconds .* not of float64"):
         Ratings.from_triplets([1, 1], [1, 2], [1, 2], STARS, times=[0.5, np.nan])
 
 

@@ -35,7 +35,7 @@ def test_auto_is_no_worse_than_map_em_and_says_why():
     choice = auto.choose(split.train, seconds=4, on_trial=seen.append)
     assert seen == list(choice.trials)
     assert choice.trials[0].settings.model == "paper"
-    assert choice.settings.model == "ordinal"
+    assert choice.settings.model in ("ordinal", "two-sided")
     assert choice.lead.mean < 0
     assert "held out inside the training set" in choice.reason
     assert "which chose nothing" in choice.reason
@@ -69,11 +69,31 @@ def test_the_gain_is_measured_on_ratings_that_chose_nothing():
     assert chosen < told
 
 
+def test_a_two_sided_model_is_tried_and_left_out_where_it_is_too_dear(monkeypatch):
+    rng = np.random.default_rng(0)
+    known = rng.random((80, 12)) < 0.6
+    table = ratings_of(rng.integers(1, 6, known.shape).astype(float), known)
+    tried = auto.choose(table, seconds=3)
+    two_sided = [trial for trial in tried.trials if trial.settings.model == "two-sided"]
+    assert two_sided and two_sided[0].settings.is_ordered
+    assert "two-sided" not in " ".join(tried.notes)
+    monkeypatch.setattr(auto, "_TWO_SIDED_SHARE", 0.0)
+    without = auto.choose(table, seconds=1)
+    assert not any(trial.settings.model == "two-sided" for trial in without.trials)
+    assert "two-sided model was not tried: one trial would take" in " ".join(without.notes)
+
+
 def test_numbers_that_are_no_levels_get_exact_em():
     rng = np.random.default_rng(0)
     table = ratings_of(rng.uniform(1, 5, (60, 10)), rng.random((60, 10)) < 0.6)
     choice = auto.choose(table, seconds=1)
-    assert {trial.settings.model for trial in choice.trials} <= {"paper", "exact"}
+    assert {trial.settings.model for trial in choice.trials} <= {
+        "paper",
+        "factor",
+        "exact",
+        "two-sided",
+    }
+    assert not any(trial.settings.is_ordered for trial in choice.trials)
 
 
 def test_times_are_read_only_when_asked_for():
@@ -90,6 +110,7 @@ def test_times_are_read_only_when_asked_for():
     assert not any(trial.settings.reads_times for trial in auto.choose(table, seconds=1).trials)
     choice = auto.choose(table, seconds=1, times=True)
     assert choice.settings.reads_times
+    assert "MAP-EM sees ratings alone" in choice.reason
     with pytest.raises(ConfigError, match="when these ratings were given"):
         auto.choose(ratings_of(np.full((9, 9), 3.0), np.eye(9) < 1), times=True)
 

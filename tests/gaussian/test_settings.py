@@ -15,6 +15,7 @@ from gmc_core.cli import build_parser
 from gmc_core.cli.arguments import config_from_arguments
 from gmc_core.data.ratings import RatingScale
 from gmc_core.fitting.config import ExperimentConfig
+from gmc_core.gaussian.declaration import Above
 from gmc_core.gaussian.models import MODELS, settings_for
 from gmc_core.gaussian.settings import FitSettings, settings_of_a_fit
 from gmc_core.runs.store.command import arguments_of
@@ -105,7 +106,10 @@ def other_than_default(name: str) -> FitSettings:
     else:
         numbers = (0.1, 0.0, 0.3, 0.2)[: getattr(kind, "count", 0)]
         value = {Numbers: numbers, Size: (4, 9)}[type(kind)]
-    needed = {} if setting.needs is None else {setting.needs[0]: setting.needs[1]}
+    needed = {}
+    if setting.needs is not None:
+        other, wanted = setting.needs
+        needed = {other: wanted.limit + 1 if isinstance(wanted, Above) else wanted}
     model = {} if name == "model" else {"model": setting.models[-1]}
     base = settings_for(model.get("model", value))
     return replace(base, **{**needed, **model, name: value})
@@ -163,6 +167,12 @@ def test_a_setting_that_needs_another_is_refused_without_it():
     args = build_parser().parse_args(["fit", "--block", "3x4"])
     with pytest.raises(ConfigError, match=r"block \(--block\) needs --signals=blocks"):
         config_from_arguments(args)
+    words = ["fit", "--session-window", "60"]
+    with pytest.raises(ConfigError, match=r"--session-window\) needs --session-noise above 0"):
+        config_from_arguments(build_parser().parse_args(words))
+    config = config_from_arguments(build_parser().parse_args([*words, "--session-noise", "0.2"]))
+    assert any(word.startswith("--session-window=60") for word in arguments_of(config))
+    assert not any("window" in word for word in arguments_of(ExperimentConfig()))
 
 
 def test_the_docs_table_is_that_of_the_declarations():

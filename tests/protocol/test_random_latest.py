@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -21,6 +23,7 @@ from gmc_core.protocol.splits import Split
 from gmc_core.runs.store.command import arguments_of, written_out
 from gmc_core.runs.store.keys import key_of
 from gmc_core.runs.store.submitting import source_of
+from gmc_core.runs.sweeps import SweepConfig, submit_or_find_sweep
 
 STARS = RatingScale(1, 5)
 NOON = 1_000_000_000
@@ -269,6 +272,11 @@ def test_published_folds_from_their_files(tmp_path):
     )
     prepared = prepare(config)
     assert prepared.data_sha256 != prepared.ratings.sha256  # another division is another split
+    # Refused before the first fold is worked on, and a sweep before it is queued.
+    with pytest.raises(ConfigError, match=r"none for seed 5.*fewer repetitions"):
+        prepare(replace(config, repetitions=6))
+    with pytest.raises(ConfigError, match="none for seed 7"):
+        submit_or_find_sweep(None, SweepConfig(config, (0.1,), seeds=(0, 7)))
     assert load(place / "u.data").ratings.folds is not None
 
 

@@ -21,7 +21,7 @@ from gmc_core.protocol.validation import hold_out
 
 VERSION = 1
 # Raised whenever the automatic choice would try or choose otherwise.
-AUTO_VERSION = 2
+AUTO_VERSION = 3
 
 
 @dataclass(frozen=True)

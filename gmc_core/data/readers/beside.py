@@ -6,13 +6,14 @@ the ids of its data set, and the files of titles and users lie in its folder.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from gmc_core.base.errors import DataError
 from gmc_core.data.readers import eachmovie, movielens_100k, movielens_csv, movielens_dat
 from gmc_core.data.readers.assemble import Parts
 from gmc_core.data.readers.source import Source
-from gmc_core.data.readers.text import Companions
+from gmc_core.data.readers.text import Companions, Item
 
 # Files that tell titles or users → the module that reads them.
 _BY_FILE = {
@@ -33,7 +34,7 @@ def names_beside(source: Source) -> tuple[str, ...]:
 
 
 def described(parts: Parts, source: Source) -> Parts:
-    """The same with what the files beside it say; titles in the table itself go first.
+    """The same with what the files beside it say; titles and years in the table itself go first.
 
     Raises
     ------
@@ -55,11 +56,28 @@ def described(parts: Parts, source: Source) -> Parts:
                 "other data. Leave out --beside, or put the right files there.",
                 path=parts.source,
             )
+    own = {key: _completed(item, found.items.get(key)) for key, item in parts.known_items.items()}
     return replace(
         parts,
-        known_items={**found.items, **parts.known_items},
+        known_items={**found.items, **own},
         known_users=found.users,
         user_names=found.user_names,
         notes=(*parts.notes, *(found.notes or (f"users from {names[0]}",))),
         reading={**parts.reading, "beside": True},
+    )
+
+
+def _completed(own: Item, other: Item | None) -> Item:
+    """What the table says of an item, and for the rest what the file beside it does."""
+    if other is None:
+        return own
+    year = other.year if math.isnan(own.year) else own.year
+    return Item(own.title or other.title, year, own.genres or other.genres)
+
+
+def unused_note(format: str) -> str:
+    """A sentence on a wish for the files beside a layout that is no plain table."""
+    return (
+        f"--beside is for plain tables and has no effect here: the format {format} takes what it "
+        "knows of titles and users from its own files (--format delimited reads a plain table)"
     )

@@ -25,7 +25,7 @@ from gmc_core.data.readers.sniff import NAMES, TextLayout, sniff
 from gmc_core.data.readers.source import Member, Source
 from gmc_core.data.readers.table import Column, Kind, Table, Text, line_of_row, read_table
 from gmc_core.data.readers.text import Item, to_utf8, year_of
-from gmc_core.data.readers.time_column import TimeColumn, as_times, first_no_time
+from gmc_core.data.readers.time_column import TimeColumn, as_times, first_no_time, no_times_note
 from gmc_core.data.readers.vocabulary import plain_name
 from gmc_core.data.reading_options import ROLES
 from gmc_core.data.reading_options import DelimitedOptions as DelimitedOptions
@@ -293,10 +293,10 @@ def _times(text: Text, index: int, *, strict: bool, deciding: bool) -> TimeColum
             raise
         return TimeColumn(note=f"the times cannot be read and are not kept: {error}")
     found = as_times(column)
-    if found.order is not None or column.null_count == len(column):
+    if found.order is not None or found.note:
         return found
-    row, value = first_no_time(column)
     if strict:
+        row, value = first_no_time(column)
         raise DataError(
             "The timestamp is neither a number nor a date as the others are; correct it, "
             "choose another column, or none to let the position in the file decide between "
@@ -305,15 +305,7 @@ def _times(text: Text, index: int, *, strict: bool, deciding: bool) -> TimeColum
             line=line_of_row(text, row),
             value=value,
         )
-    return TimeColumn(
-        note=f"the timestamp {value!r} (line {line_of_row(text, row)}) is neither a number nor "
-        "a date as the others are, so "
-        + (
-            "the position in the file decided between repeated ratings"
-            if deciding
-            else "no times are kept"
-        )
-    )
+    return TimeColumn(note=no_times_note(column, text, deciding))
 
 
 def _rated(

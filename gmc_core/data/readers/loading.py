@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from types import ModuleType
 
 from gmc_core.base.errors import ConfigError, DataError
@@ -18,7 +19,7 @@ from gmc_core.data.readers import (
     netflix,
 )
 from gmc_core.data.readers.assemble import assemble, check_policy, default_name
-from gmc_core.data.readers.beside import described
+from gmc_core.data.readers.beside import described, unused_note
 from gmc_core.data.readers.companions import refuse_companion
 from gmc_core.data.readers.delimited import DelimitedOptions
 from gmc_core.data.readers.report import Loaded
@@ -85,6 +86,8 @@ def load(
         parts = described(parts, source) if beside else parts
     else:
         parts = _MODULES[format].read(source)
+        if beside:
+            parts = replace(parts, notes=(*parts.notes, unused_note(format)))
     return assemble(parts, duplicates, name or default_name(source.path))
 
 

@@ -2,7 +2,8 @@
 
 Any number or date orders ratings. As times of ratings are kept only what can be placed in time:
 dates, and numbers that are seconds (or milli-, micro-, nanoseconds) since 1970 or days written
-20050906. Numbers that are all below :data:`EARLIEST` may count anything, so they only order.
+20050906. Numbers that are all below :data:`EARLIEST` may count anything, so they only order. A 0 or
+-1 among real times is what programs write for "unknown".
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 import pyarrow.compute as pc  # type: ignore[import-untyped, unused-ignore]
 
 from gmc_core.base.errors import DataError
-from gmc_core.data.rating_times import UNKNOWN_TIME, Times, day_text, known_mask
+from gmc_core.data.rating_times import UNKNOWN_TIME, Times, are_days, day_text, known_mask
 from gmc_core.data.readers.sniff import EARLIEST_TIME as EARLIEST
-from gmc_core.data.readers.table import Column, Text, numbered_rows, read_table
+from gmc_core.data.readers.table import Column, Text, line_of_row, numbered_rows, read_table
 
 # Dates as they occur in the EachMovie votes and in files exported by hand;
 # ISO 8601 is recognised before these. The month is first with strokes, unless a day above 12
@@ -33,8 +34,11 @@ DATE_FORMATS = tuple(day + time for day in DAYS for time in ("", " %H:%M:%S", " 
 # program's clock can tell, written for "unknown".
 FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
 # (typical size from which numbers are in this unit, units a second).
+FIRST_DAY, LAST_DAY = 19000101, 21001231  # of days written as numbers
+UNKNOWN_MARKS = (0.0, -1.0)  # what programs write for a time that is not known
 UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
 SAME = "the times in the file are all the same, so they tell nothing and are not kept"
+BLANK = "the column of times has no entries, so no times are known"
 NO_UNIT = (
     f"the times in the file are numbers below {EARLIEST:,.0f}, which are no dates; they order "
     "repeated ratings and are not kept"
@@ -85,7 +89,10 @@ def times_reader(text: Text, index: int) -> ReadTimes:
             if deciding:
                 raise
             return TimeColumn(note=f"the times cannot be read and are not kept: {error}")
-        return as_times(column)
+        found = as_times(column)
+        if found.order is not None or found.note:
+            return found
+        return TimeColumn(note=no_times_note(column, text, deciding))
 
     return read
 
@@ -94,8 +101,8 @@ def as_times(column: pa.ChunkedArray) -> TimeColumn:
     """Numbers or dates (blank: -infinity); without an order if they are neither."""
     kind = column.type
     dates = False
-    if pa.types.is_null(kind):
-        return TimeColumn()
+    if column.null_count == len(column):
+        return TimeColumn(note=BLANK)
     if pa.types.is_string(kind):
         column = _parse_dates(column)
         if column is None:
@@ -119,9 +126,14 @@ def seconds(found: TimeColumn) -> tuple[Times | None, str]:
     order = found.order
     if order is None:
         return None, found.note
+    marks = np.isin(order, UNKNOWN_MARKS)
+    if np.any(np.abs(order[np.isfinite(order) & ~marks]) >= FIRST_DAY):
+        order = np.where(marks, -np.inf, order)
+    else:
+        marks = np.zeros(len(order), dtype=bool)
     numbers = order[np.isfinite(order)]
     if not len(numbers):
-        return None, found.note
+        return None, found.note or BLANK
     if numbers.min() == numbers.max() and len(order) > 1:
         return None, SAME
     scaled, how = (order, "") if found.dates else _scaled(order, numbers)
@@ -137,7 +149,9 @@ def seconds(found: TimeColumn) -> tuple[Times | None, str]:
     unknown = len(times) - len(known)
     return times, (
         f"times from {day_text(known.min())} to {day_text(known.max())} (UTC){how}"
+        + (", days without hours" if are_days(times) else "")
         + (f"; {unknown:,} ratings have none" if unknown else "")
+        + (f" ({int(marks.sum()):,} of them 0 or -1 in the file)" if marks.any() else "")
     )
 
 
@@ -162,7 +176,7 @@ def _written_days(
     order: npt.NDArray[np.float64], numbers: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64] | None:
     """Midnights of days written as numbers such as 20050906; None if one is no such day."""
-    if numbers.min() < 19000101 or numbers.max() > 21001231 or np.any(numbers % 1):
+    if numbers.min() < FIRST_DAY or numbers.max() > LAST_DAY or np.any(numbers % 1):
         return None
     distinct, codes = np.unique(numbers.astype(np.int64), return_inverse=True)
     texts = [f"{day // 10000:04}-{day // 100 % 100:02}-{day % 100:02}" for day in distinct.tolist()]
@@ -202,4 +216,23 @@ def first_no_time(column: pa.ChunkedArray) -> tuple[int, str]:
     tried.append(pc.invert(pc.match_substring_regex(texts, number)))
     wrong = min(tried, key=lambda failed: pc.sum(failed).as_py())
     rows = np.flatnonzero(pc.and_(wrong, pc.not_equal(texts, "")).to_numpy())
-    return int(rows[0]), str(column[int(rows[0])].as_py())
+    row = int(rows[0]) if len(rows) else 0
+    return row, str(column[row].as_py())
+
+
+def no_times_note(column: pa.ChunkedArray, text: Text, deciding: bool) -> str:
+    """Why no times are kept of a column for which :func:`as_times` finds no order.
+
+    text : that it is a column of. deciding : whether the times were to decide between repeated
+        ratings.
+    """
+    row, value = first_no_time(column)
+    return (
+        f"the timestamp {value!r} (line {line_of_row(text, row)}) is neither a number nor a date "
+        "as the others are, so "
+        + (
+            "the position in the file decided between repeated ratings"
+            if deciding
+            else "no times are kept"
+        )
+    )

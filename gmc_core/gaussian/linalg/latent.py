@@ -3,7 +3,8 @@
 A signal's latent responses are z = f + e with e ~ N(0, σ²), its ratings say low < z ≤ high,
 and f ~ N(m, S) at the observed places. What is wanted is the f of highest posterior density
 and with it z = E[z | f, rating]: the one fixed point of filling z in and estimating f
-from it. K⁻¹ with K = S + σ² Id has been computed before.
+from it. K⁻¹ with K = S + σ² Id has been computed before. Where there is session noise, f is
+the Gaussian plus the error that a user's ratings share, and S the covariance of the sum.
 
 With the dual coefficients a, f = m + S a, and the scores s = d log P(rating | f) / df the gradient
 is r = s - a, and filling in once more is the step Δa = σ² K⁻¹ r, Δf = σ² (r - σ² K⁻¹ r):

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from gmc_core.base.errors import GmcError
 from gmc_core.base.kinds import shortest_text
 from gmc_core.base.setting import declared
 from gmc_core.comparison.plan import ComparisonPlan
@@ -39,7 +40,9 @@ def command(run: Run, data: Mapping[str, Any] | None = None) -> str:
     """
     known = run.data if data is None else data
     if run.comparison is not None:
-        arguments = repeating(run.config, known, sweep=True, fit=False)
+        arguments = repeating(
+            run.config, known, sweep=True, fit=False, times=_reads_times(run.comparison, known)
+        )
         arguments += _comparing(run.config, run.comparison)
         return f"{PROGRAM} compare {shlex.join(arguments)}"
     if run.choosing:
@@ -60,6 +63,14 @@ def command(run: Run, data: Mapping[str, Any] | None = None) -> str:
     return f"{PROGRAM} sweep {shlex.join(lists + arguments)}"
 
 
+def _reads_times(plan: ComparisonPlan, data: Mapping[str, Any] | None) -> bool:
+    """Whether a method of the comparison reads times; not where one is not known any more."""
+    try:
+        return data is not None and plan.reads_times(RatingScale(*data["scale"]))
+    except GmcError:
+        return False
+
+
 def _comparing(config: ExperimentConfig, plan: ComparisonPlan) -> list[str]:
     """The arguments of ``gmc compare`` beside those of the data."""
     return [
@@ -76,22 +87,27 @@ def repeating(
     *,
     sweep: bool = False,
     fit: bool = True,
+    times: bool = False,
 ) -> list[str]:
     """The arguments that repeat an experiment on these data and refuse other ones.
 
     An uploaded file has the name that the person gave it. sweep, fit : see
-    :func:`arguments_of`.
+    :func:`arguments_of`. times : see :func:`written_out`.
     """
-    config = written_out(config, data)
+    config = written_out(config, data, times=times)
     name = given_name(config.data)
     if name != config.data and name in DATASETS:
         name = f"./{name}"
     return arguments_of(replace(config, data=name), sweep=sweep, fit=fit)
 
 
-def written_out(config: ExperimentConfig, data: Mapping[str, Any] | None) -> ExperimentConfig:
+def written_out(
+    config: ExperimentConfig, data: Mapping[str, Any] | None, *, times: bool = False
+) -> ExperimentConfig:
     """The same with nothing left to defaults or to what would be found in the data.
 
+    times : whether the figures depend on when ratings were given, even if the settings of the fit
+        say nothing of it.
     data : :func:`gmc_core.fitting.experiment.describe`; None before they have been seen, and then
         the configuration stays as it is. Of data that an older version has seen, less is
         known, and less is written out.
@@ -101,6 +117,8 @@ def written_out(config: ExperimentConfig, data: Mapping[str, Any] | None) -> Exp
     scale = RatingScale(*data["scale"])
     fit = config.fit.resolved(scale, data.get("items"))
     expected = dict(config.expected) | _hashes(config, data)
+    if (times or config.fit.reads_times) and is_hash(data.get("times_sha256")):
+        expected["times"] = data["times_sha256"][:RATINGS_DIGITS]
     counts: dict[str, int] = {}
     drawn = data.get("users_to_draw")
     if isinstance(drawn, int) and config.protocol in ("weak", "strong"):

@@ -114,7 +114,7 @@ class Submitting(Reading):
         data = given or self.known_data(source)
         if data is not None:
             if parent is None:  # a sweep's are checked once
-                check_known(config, data["sha256"], data.get("files"))
+                check_known(config, data["sha256"], data.get("files"), data.get("times_sha256"))
             data = with_noise(config, data)
         with self.writing() as database:
             if given is not None:
@@ -159,7 +159,7 @@ class Submitting(Reading):
         base = anywhere(base)
         known = self.known_data(source_of(base))
         if known is not None:
-            check_known(base, known["sha256"], known.get("files"))
+            check_known(base, known["sha256"], known.get("files"), known.get("times_sha256"))
         request = _hash(
             {"sweep": sweep, "base": base.as_dict(), "source": source_of(base), "keep": keep_models}
         )
@@ -220,7 +220,7 @@ class Submitting(Reading):
         given = data
         data = given or self.known_data(source)
         if data is not None:
-            check_known(config, data["sha256"], data.get("files"))
+            check_known(config, data["sha256"], data.get("files"), data.get("times_sha256"))
         key = key_of(config, data, plan)  # before the transaction: it may start other Pythons
         with self.writing() as database:
             if given is not None:

@@ -13,6 +13,7 @@ from gmc_core.fitting.config import OF_HELD_OUT
 from gmc_core.fitting.experiment import ExperimentConfig, Prepared, make_split, prepare
 from gmc_core.fitting.provenance import check_known
 from gmc_core.gaussian.linalg.threads import Cancelled, ThreadPool
+from gmc_core.protocol.random_splits import check_seeds
 from gmc_core.protocol.splits import Split
 from gmc_core.runs.store import StoreError
 from gmc_core.runs.store.queue import Claim, Lost
@@ -53,7 +54,8 @@ class Cache:
             self._data = (source, prepare(config))
         else:
             known = self._data[1]
-            check_known(config, known.data_sha256, known.files)
+            check_known(config, known.data_sha256, known.files, known.times_sha256)
+            check_seeds(config.folds, config.seeds, known.ratings)
         return self._data[1]
 
     def split(self, config: ExperimentConfig, prepared: Prepared, seed: int) -> Split:

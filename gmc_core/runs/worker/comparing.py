@@ -19,10 +19,11 @@ import numpy.typing as npt
 
 from gmc_core.base.errors import ConfigError
 from gmc_core.comparison.compare import Comparison, Step, compare
-from gmc_core.comparison.comparison_files import ResultFiles, method_key
+from gmc_core.comparison.comparison_files import ResultFiles
 from gmc_core.comparison.plan import ComparisonPlan
 from gmc_core.fitting.experiment import ExperimentConfig, Prepared, describe
 from gmc_core.gaussian.linalg.threads import ThreadPool
+from gmc_core.protocol.random_splits import check_seeds
 from gmc_core.runs.comparisons import other_folders, summary_of
 from gmc_core.runs.store import Run, Store, StoreError
 from gmc_core.runs.store.cells import Cell
@@ -57,6 +58,7 @@ class ComparisonAttempt(Attempt):
         claim, plan = self.claim, self.claim.run.comparison
         assert plan is not None
         prepared = self.cache.data(self.config)
+        check_seeds(self.config.folds, plan.seeds, prepared.ratings)
         self.team.check()
         methods = plan.make(prepared.ratings.scale)
         key = self._with_retries(lambda: claim.describe(describe(prepared)))
@@ -105,8 +107,8 @@ class ComparisonAttempt(Attempt):
             self.tell(step, comparison)
 
     def _cell(self, step: Step) -> Cell:
-        own = method_key(step.method)
-        return Cell(step.split_index, step.method.name, "running", self.began, step.split_key, own)
+        keys = (step.split_key, step.method_key)
+        return Cell(step.split_index, step.method.name, "running", self.began, *keys)
 
     def _put(self, cell: Cell) -> None:
         self._with_retries(lambda: self.claim.put_cell(cell))

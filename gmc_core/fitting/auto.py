@@ -23,6 +23,7 @@ from gmc_core.base.times import duration
 from gmc_core.data.ratings import Ratings
 from gmc_core.fitting.duration import estimate_seconds
 from gmc_core.fitting.fit import Fit
+from gmc_core.gaussian.declaration import EITHER
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.models import settings_for
 from gmc_core.gaussian.ordinal import MAX_VALUES
@@ -288,9 +289,12 @@ def first_settings(train: Ratings, dtype: Precision = "float32") -> tuple[FitSet
     """What is tried first: the paper's MAP-EM, low rank, exact EM, on ordered ratings where there
     are few enough values, and two sides."""
     distinct = len(np.unique(train.values))
-    dense = "ordinal" if 3 <= distinct <= MAX_VALUES else "exact"
-    names = ("paper", "factor", dense, "two-sided")
-    return tuple(replace(settings_for(name), dtype=dtype) for name in names)
+    grades = 3 <= distinct <= MAX_VALUES
+    named = (settings_for("factor"), settings_for("ordinal" if grades else "exact"))
+    both = (settings_for("paper"), *named, settings_for("two-sided"))
+    return tuple(
+        replace(one, dtype=dtype, ordered=grades if one.model in EITHER else None) for one in both
+    )
 
 
 def _neighbours(settings: FitSettings, train: Ratings) -> Iterator[tuple[str, FitSettings]]:

@@ -27,6 +27,7 @@ from gmc_core.fitting.notebook_view import fit_html
 from gmc_core.fitting.records import IterationRecord as IterationRecord
 from gmc_core.fitting.users_side import UsersSide
 from gmc_core.gaussian.attributes import UserGroups
+from gmc_core.gaussian.covariance import FactoredCovariance
 from gmc_core.gaussian.em import MapEm, initial_state
 from gmc_core.gaussian.estep import e_step, predict_pairs
 from gmc_core.gaussian.folding import fold_in
@@ -334,7 +335,8 @@ class Fit:
             return MixtureModel(**described, mixture=self._state.mixture)
         if users := self._users.of_model(self._state, ThreadPool(self.team.size)):
             return TwoSidedModel(**{**described, **users})
-        if self.settings.model == "factor" and self.iteration:
+        covariance = self._state.gaussian.covariance
+        if isinstance(covariance, FactoredCovariance) and covariance.low_rank:
             return FactorModel(**described)
         return GaussianModel(**described)
 

@@ -89,11 +89,14 @@ class FactoredCovariance:
     initial : whether this is the state before the first iteration, when nothing has been
         learned. Σ = Id stands in for it: with it the estimates f̃ = μ + Σ[:, o] a are the known
         ratings, and the initial value elsewhere. No change of Σ is reported from there.
+    low_rank : whether R was chosen, and is small: then predictions take the way through R
+        numbers a signal. In the M-step's factor form R is the number of signals.
     """
 
     factor: FloatArray
     epsilon: float
     initial: bool = False
+    low_rank: bool = False
 
     @classmethod
     def identity(cls, dimension: int, dtype: npt.DTypeLike) -> FactoredCovariance:

@@ -273,10 +273,19 @@ def predict_pairs(
 
         team.run(some, spans(len(result), 256), lambda: None)
         return result + products
-    return result + _factored_pairs(signals, weights, covariance, pair_signals, pair_coordinates)
+    if covariance.low_rank:
+        return result + _pairs_by_factors(
+            signals, weights, covariance, pair_signals, pair_coordinates
+        )
+    products = np.zeros(len(result))
+    for pair, (signal, coordinate) in enumerate(zip(pair_signals, pair_coordinates, strict=True)):
+        own = slice(signals.indptr[signal], signals.indptr[signal + 1])
+        row = covariance.submatrix(np.array([coordinate]), signals.indices[own])[0]
+        products[pair] = row @ weights[own].astype(np.float64)
+    return result + products
 
 
-def _factored_pairs(
+def _pairs_by_factors(
     signals: Signals,
     weights: npt.NDArray[np.floating],
     covariance: FactoredCovariance,

@@ -183,7 +183,7 @@ class FactorEm:
         counts = np.bincount(signals.indices, minlength=signals.dimension)
         mean = centre + sums / (counts + kappa)
         factor = self.options.prior.loadings.astype(state.gaussian.covariance.dtype)
-        return Gaussian(mean, FactoredCovariance(factor, self.options.own))
+        return Gaussian(mean, FactoredCovariance(factor, self.options.own, low_rank=True))
 
     def _believe(
         self, gaussian: Gaussian, values: Floats | None, rounds: int, tolerance: float, sums: bool
@@ -220,7 +220,7 @@ class FactorEm:
             if effects is not None:
                 effects = scipy.linalg.solve_triangular(root, effects, lower=True)
                 coefficients = factor.astype(np.float64) @ effects
-        covariance = FactoredCovariance(frozen(factor), options.own)
+        covariance = FactoredCovariance(frozen(factor), options.own, low_rank=True)
         return Gaussian(gaussian.mean + shifts, covariance, coefficients)
 
 

@@ -176,7 +176,8 @@ def _describe_gaussian(gaussian: Gaussian, suffix: str, arrays: Arrays) -> dict[
     covariance = gaussian.covariance
     if isinstance(covariance, FactoredCovariance):
         arrays[f"factor{suffix}"] = covariance.factor
-        return {"epsilon": covariance.epsilon, "initial": covariance.initial}
+        more = {"low_rank": True} if covariance.low_rank else {}
+        return {"epsilon": covariance.epsilon, "initial": covariance.initial, **more}
     arrays[f"covariance{suffix}"] = covariance.matrix
     return {}
 
@@ -250,7 +251,8 @@ def _rebuild(header: dict[str, Any], arrays: Arrays) -> GaussianModel:
         users = _users(header.get("users"), arrays, gaussian, described["ratings"])
         described["groups"] = _groups(header, arrays, gaussian)
         if users is None:
-            low_rank = settings.model == "factor" and described["iteration"] > 0
+            covariance = gaussian.covariance
+            low_rank = isinstance(covariance, FactoredCovariance) and covariance.low_rank
             kind = FactorModel if low_rank else GaussianModel
             return kind(gaussian=gaussian, **described)
         return TwoSidedModel(gaussian=gaussian, **described, **users)
@@ -265,7 +267,8 @@ def _gaussian(about: dict[str, Any], suffix: str, arrays: Arrays, size: int) -> 
     if f"factor{suffix}" in arrays:
         factor, epsilon = arrays[f"factor{suffix}"], float(about["epsilon"])
         _require(factor.ndim == 2 and len(factor) == size and epsilon >= 0, "the covariance")
-        covariance = FactoredCovariance(factor, epsilon, bool(about["initial"]))
+        low_rank = bool(about.get("low_rank", False))
+        covariance = FactoredCovariance(factor, epsilon, bool(about["initial"]), low_rank)
     else:
         matrix = arrays[f"covariance{suffix}"]
         _require(matrix.shape == (size, size), "the covariance")

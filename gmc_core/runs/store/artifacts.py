@@ -78,7 +78,11 @@ def _keep(gaussian: Gaussian, suffix: str, arrays: dict[str, Any]) -> dict[str, 
         arrays[f"coefficients{suffix}"] = gaussian.coefficients
     if isinstance(covariance, FactoredCovariance):
         arrays[f"factor{suffix}"] = covariance.factor
-        return {"epsilon": covariance.epsilon, "initial": covariance.initial}
+        return {
+            "epsilon": covariance.epsilon,
+            "initial": covariance.initial,
+            "low_rank": covariance.low_rank,
+        }
     arrays[f"matrix{suffix}"] = covariance.matrix
     return {}
 
@@ -86,7 +90,12 @@ def _keep(gaussian: Gaussian, suffix: str, arrays: dict[str, Any]) -> dict[str, 
 def _take(about: dict[str, Any], suffix: str, file: Any) -> Gaussian:
     """What :func:`_keep` kept."""
     covariance = (
-        FactoredCovariance(file[f"factor{suffix}"], about["epsilon"], about["initial"])
+        FactoredCovariance(
+            file[f"factor{suffix}"],
+            about["epsilon"],
+            about["initial"],
+            about.get("low_rank", False),
+        )
         if f"factor{suffix}" in file
         else DenseCovariance(file[f"matrix{suffix}"])
     )

@@ -50,7 +50,8 @@ def gaussian_of(dtype: str = "float64", coefficients: bool = False) -> Gaussian:
     rng = np.random.default_rng(1)
     factor = rng.normal(size=(ITEMS, RANK)).astype(dtype)
     effects = factor.astype(float) @ rng.normal(size=(RANK, 2)) if coefficients else None
-    return Gaussian(rng.normal(3, 0.3, ITEMS), FactoredCovariance(factor, OWN, low_rank=True), effects)
+    covariance = FactoredCovariance(factor, OWN, low_rank=True)
+    return Gaussian(rng.normal(3, 0.3, ITEMS), covariance, effects)
 
 
 def dense(gaussian: Gaussian) -> Gaussian:

@@ -55,7 +55,7 @@ def checked_times(times: npt.ArrayLike | None, count: int) -> Times | None:
     return array
 
 
-def taken(column: np.ndarray | None, where: npt.NDArray[np.generic]) -> np.ndarray | None:
+def taken(column: np.ndarray | None, where: npt.NDArray[np.generic] | slice) -> np.ndarray | None:
     """The entries at some positions (or where a mask is true); None where there is no column."""
     return None if column is None else column[where]
 
@@ -71,7 +71,7 @@ def times_sha256(*tables: Times | None) -> str:
     for times in tables:
         digest.update(b"none\n" if times is None else f"{len(times)}\n".encode())
         if times is not None:
-            digest.update(times.astype("<i8").tobytes())
+            digest.update(np.ascontiguousarray(times, "<i8").data)
     return digest.hexdigest()
 
 

@@ -160,7 +160,7 @@ def read_table(text: Text, columns: Sequence[Column]) -> Table:
     }
     try:
         parsed = arrow_csv.read_csv(
-            _arrow_memory(body),
+            arrow_memory(body),
             read_options=arrow_csv.ReadOptions(
                 autogenerate_column_names=True,
                 skip_rows=1 if text.header else 0,
@@ -192,7 +192,7 @@ def read_table(text: Text, columns: Sequence[Column]) -> Table:
     return Table(result, parsed.num_rows, leading + blank - text.emptied)
 
 
-def _arrow_memory(data: bytes) -> pa.Buffer:
+def arrow_memory(data: bytes) -> pa.Buffer:
     """A copy that belongs to Arrow alone.
 
     Arrow's reading threads may let go of the buffer after the table is there. If it were

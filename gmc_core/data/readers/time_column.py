@@ -17,6 +17,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped, unused-ignore]
 
 from gmc_core.base.errors import DataError
 from gmc_core.data.rating_times import UNKNOWN_TIME, Times, day_text, known_mask
+from gmc_core.data.readers.scales import BLOCK
 from gmc_core.data.readers.sniff import EARLIEST_TIME as EARLIEST
 from gmc_core.data.readers.table import Column, Text, numbered_rows, read_table
 
@@ -119,7 +120,8 @@ def seconds(found: TimeColumn) -> tuple[Times | None, str]:
     order = found.order
     if order is None:
         return None, found.note
-    numbers = order[np.isfinite(order)]
+    finite = np.isfinite(order)
+    numbers = order if finite.all() else order[finite]
     if not len(numbers):
         return None, found.note
     if numbers.min() == numbers.max() and len(order) > 1:
@@ -127,16 +129,19 @@ def seconds(found: TimeColumn) -> tuple[Times | None, str]:
     scaled, how = (order, "") if found.dates else _scaled(order, numbers)
     if scaled is None:
         return None, NO_UNIT
-    with np.errstate(invalid="ignore"):
-        inside = (scaled >= FIRST_SECOND) & (scaled <= LAST_SECOND)  # NaN is not
     times = np.full(len(scaled), UNKNOWN_TIME, dtype=np.int64)
-    times[inside] = np.floor(scaled[inside]).astype(np.int64)
-    known = times[known_mask(times)]
-    if not len(known):
+    for start in range(0, len(scaled), BLOCK):
+        some = scaled[start : start + BLOCK]
+        with np.errstate(invalid="ignore"):
+            inside = (some >= FIRST_SECOND) & (some <= LAST_SECOND)  # NaN is not
+        times[start : start + BLOCK][inside] = np.floor(some[inside]).astype(np.int64)
+    known = known_mask(times)
+    if not known.any():
         return None, "no time in the file lies in the years 1 to 9999; none is kept"
-    unknown = len(times) - len(known)
+    unknown = len(times) - int(known.sum())
+    first = times.min(where=known, initial=LAST_SECOND)
     return times, (
-        f"times from {day_text(known.min())} to {day_text(known.max())} (UTC){how}"
+        f"times from {day_text(first)} to {day_text(times.max())} (UTC){how}"
         + (f"; {unknown:,} ratings have none" if unknown else "")
     )
 
@@ -151,6 +156,8 @@ def _scaled(
     if numbers.max() < EARLIEST:
         days = _written_days(order, numbers)
         return days, ", written as YYYYMMDD" if days is not None else ""
+    if max(numbers.max(), -numbers.min()) < UNITS[-1][0]:
+        return order, ""  # and so is the typical size
     typical = float(np.median(np.abs(numbers)))
     for least, unit in UNITS:
         if typical >= least:

@@ -20,6 +20,7 @@ from gmc_dashboard.shared.components import download, escape, fact, number_row
 from gmc_dashboard.shared.presenting import LEAST, presenting
 from gmc_dashboard.shared.tables import to_csv
 from gmc_dashboard.shared.theme import is_dark
+from gmc_dashboard.shared.title_options import offered
 
 SOURCES = ("Most rated", "Genre", "Search")
 DEFAULT_SHOWN = 30
@@ -142,7 +143,7 @@ def _search_box(
         st.session_state[state] = list(dict.fromkeys(found))[: figures.MAX_SHOWN] or popular[:10]
     chosen = st.multiselect(
         "Search titles",
-        popular,
+        offered(popular, titles, state, st.session_state[state]),
         format_func=titles.__getitem__,
         max_selections=figures.MAX_SHOWN,
         placeholder="Type a part of a title",

@@ -47,6 +47,8 @@ ALMOST_ALL = 0.95  # share of equal ratings from which the page warns
 
 def search_titles(table: pd.DataFrame, text: str) -> pd.DataFrame:
     """The rows whose title, genres or year hold every word of ``text``."""
+    if not text.split():
+        return table
     found = np.ones(len(table), dtype=bool)
     place = table["Title"] + " " + table["Genres"]
     for word in text.split():

@@ -45,6 +45,8 @@ def files_of(path: Path) -> dict[str, Path]:
     with suppress(OSError):  # a folder that may be entered, but not listed
         others = sorted(path.parent.iterdir())
     beside = [other for other in others if plain_name(other.name).lower() in BESIDE]
+    # Hashes of this are kept in stores: what has one of these very names comes first, as ever.
+    beside.sort(key=lambda file: (*BESIDE, file.name).index(file.name))
     return {file.name: file for file in (path, *beside) if file == path or file.is_file()}
 
 

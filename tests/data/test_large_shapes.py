@@ -8,7 +8,7 @@ import pytest
 from benchmarks import large
 from gmc_core.data.readers import load
 
-SHAPE = (150, 400, 12_000)
+SHAPE = (300, 1_000, 18_000)
 
 
 def test_what_is_written_has_its_shape_and_reads_as_movielens(tmp_path):

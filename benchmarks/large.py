@@ -145,7 +145,7 @@ def scaled(name: str, scale: float) -> tuple[int, int, int]:
 
 
 def measure(folder: Path) -> None:
-    """Print seconds and peak memory after each step from the files to splits."""
+    """Print seconds, of the clock and of processors, and memory after each step to splits."""
     import psutil
 
     from gmc_core.data.datasets import load_named
@@ -155,14 +155,14 @@ def measure(folder: Path) -> None:
     from gmc_core.protocol.random_splits import random_split
     from gmc_core.protocol.splits import strong_split, weak_split
 
-    began = time.perf_counter()
+    clock, busy = time.perf_counter(), time.process_time()
 
     def tell(what: str) -> None:
-        nonlocal began
-        now = psutil.Process().memory_info().rss / 1e9
-        took = time.perf_counter() - began
-        print(f"{what:<20} {took:6.1f} s  {now:5.2f} GB, at most {peak_rss_bytes() / 1e9:.2f}")
-        began = time.perf_counter()
+        nonlocal clock, busy
+        took, used = time.perf_counter() - clock, time.process_time() - busy
+        now, most = psutil.Process().memory_info().rss / 1e9, peak_rss_bytes() / 1e9
+        print(f"{what:<14} {took:6.1f} s, {used:5.1f} busy  {now:5.2f} GB, at most {most:.2f}")
+        clock, busy = time.perf_counter(), time.process_time()
 
     tell("start")
     ratings = load_named(folder).ratings

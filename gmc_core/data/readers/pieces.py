@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 from pyarrow import csv as arrow_csv
 
+from gmc_core.data.readers.scales import BLOCK
 from gmc_core.data.readers.source import Member
 from gmc_core.data.readers.table import BLOCK_BYTES, arrow_memory
 from gmc_core.data.readers.vocabulary import Encoded, encode_texts
@@ -37,25 +38,25 @@ def read_pieces(member: Member, separator: str) -> Quadruples | None:
     if member.size < LARGE_BYTES:
         return None
     users, items = _Ids(), _Ids()
-    ratings: list[npt.NDArray[np.float64]] = []
-    times: list[npt.NDArray[np.float64]] = []
+    ratings, times = _Growing(np.float64), _Growing(np.float64)
     for piece in _whole_lines(member.chunks()):
         table = _parsed(piece, separator)
         if table is None:
             return None
-        for chunk in table["user"].chunks:
-            users.add(chunk)
-        for chunk in table["item"].chunks:
-            items.add(chunk)
-        ratings.append(table["rating"].to_numpy())
-        times.append(table["time"].to_numpy().astype(np.float64))
-        if not np.isfinite(ratings[-1]).all():
+        # Memory is taken once, for as many rows as there will be if they are all alike.
+        expected = member.size * len(table) // max(len(piece), 1) * 9 // 8
+        for column, of in (("user", users), ("item", items)):
+            for chunk in table[column].chunks:
+                of.add(chunk, expected)
+        values = table["rating"].to_numpy()
+        if not np.isfinite(values).all():
             return None
-    pa.default_memory_pool().release_unused()
+        ratings.add(values, expected)
+        times.add(table["time"].to_numpy(), expected)
     by_user, by_item = users.encoded(), items.encoded()
     if by_user is None or by_item is None:
         return None
-    return by_user, by_item, _emptied(ratings), _emptied(times)
+    return by_user, by_item, ratings.values(), times.values()
 
 
 def _whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -81,10 +82,9 @@ def _body(piece: bytes, header: bool) -> bytes:
 
 def _parsed(piece: bytes, separator: str) -> pa.Table | None:
     """The columns of some lines; None if the text is not plain."""
-    odd = (b'"', b"\0", b"\n\n", b"\n\r", b"\n ", b"\n\t")
-    if not piece.isascii() or piece[:1] in b"\r\n \t" or any(sign in piece for sign in odd):
+    if not piece.isascii() or any(sign in piece for sign in (b'"', b"\0", b" ", b"\t")):
         return None
-    if piece.count(b"\r") != piece.count(b"\r\n"):
+    if b"\r" in piece and piece.count(b"\r") != piece.count(b"\r\n"):
         return None
     try:
         table = arrow_csv.read_csv(
@@ -97,8 +97,31 @@ def _parsed(piece: bytes, separator: str) -> pa.Table | None:
         )
     except pa.ArrowInvalid:
         return None
+    # A blank line is no row.
     blank = any(column.null_count for column in table.columns)
     return None if blank or len(table) != piece.count(b"\n") else table
+
+
+class _Growing:
+    """A column that is filled piece by piece."""
+
+    def __init__(self, dtype: npt.DTypeLike) -> None:
+        self.array = np.empty(0, dtype)
+        self.rows = 0
+
+    def add(self, some: np.ndarray, expected: int) -> None:
+        """Further rows, of ``expected`` in all."""
+        end = self.rows + len(some)
+        if end > len(self.array):
+            larger = np.empty(max(expected, end + end // 4), self.array.dtype)
+            larger[: self.rows] = self.values()
+            self.array = larger
+        self.array[self.rows : end] = some
+        self.rows = end
+
+    def values(self) -> np.ndarray:
+        """All rows so far; what was taken besides is untouched memory."""
+        return self.array[: self.rows]
 
 
 class _Ids:
@@ -106,30 +129,21 @@ class _Ids:
 
     def __init__(self) -> None:
         self.known: dict[str, int] = {}
-        self.codes: list[npt.NDArray[np.int32]] = []
+        self.codes = _Growing(np.int32)
 
-    def add(self, chunk: pa.DictionaryArray) -> None:
-        """Further rows."""
+    def add(self, chunk: pa.DictionaryArray, expected: int) -> None:
+        """Further rows, of ``expected`` in all."""
         known = self.known
         numbers = [known.setdefault(text, len(known)) for text in chunk.dictionary.to_pylist()]
-        self.codes.append(np.array(numbers, dtype=np.int32)[chunk.indices.to_numpy()])
+        codes = np.array(numbers, dtype=np.int32)
+        self.codes.add(codes[chunk.indices.to_numpy()], expected)
 
     def encoded(self) -> Encoded | None:
         """All rows; None if an id is no whole number as it is usually written."""
         found = encode_texts(list(self.known), np.arange(len(self.known)))
         if found is None or not found.are_integers:
             return None
-        for part in self.codes:
-            part[:] = found.codes[part]
-        return Encoded(found.ids, _emptied(self.codes))
-
-
-def _emptied(parts: list[np.ndarray]) -> np.ndarray:
-    """All of them in one array; the list is empty afterwards."""
-    whole = np.empty(sum(map(len, parts)), parts[0].dtype)
-    place = len(whole)
-    while parts:
-        last = parts.pop()
-        place -= len(last)
-        whole[place : place + len(last)] = last
-    return whole
+        codes = self.codes.values()
+        for start in range(0, len(codes), BLOCK):
+            codes[start : start + BLOCK] = found.codes[codes[start : start + BLOCK]]
+        return Encoded(found.ids, codes)

@@ -24,7 +24,7 @@ import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 from numba import njit
 from pyarrow import csv
 
-# Users, titles, ratings. About one title in twenty has no rating.
+# Users, titles, ratings. Some of the titles have no rating, as in the sets themselves.
 SHAPES = {
     "ml-25m": (162_541, 62_423, 25_000_095),
     "ml-32m": (200_948, 87_585, 32_000_204),
@@ -32,9 +32,9 @@ SHAPES = {
 LEAST = 20  # ratings of a user
 MOST = 0.4  # of all titles that a user has rated
 # Standard deviations of the logarithms: of a user's ratings above LEAST, of a title's popularity
-# (in MovieLens 25M a title in three has 20 ratings, one in sixteen a thousand).
 USERS_SPREAD, TITLES_SPREAD = 1.39, 3.3
 SATURATION = 16_000.0  # popularity, in medians, beyond which more of it brings little
+UNKNOWN = 2.0  # ratings that a title gets that nobody knows
 # Of a rating around 3.5: means, taste in DIRECTIONS with weights 1, 1/2, 1/3, …, and chance.
 MEAN, USER_MEANS, TITLE_MEANS, TASTE, DIRECTIONS, CHANCE = 3.4, 0.42, 0.45, 0.45, 20, 0.75
 GENRES = ("Action", "Comedy", "Documentary", "Drama", "Horror", "Romance", "Thriller")
@@ -88,11 +88,12 @@ def blocks(
 
     All are (n,), by user and title, each counted from 0.
     """
-    users, titles, _ = shape
+    users, titles, ratings = shape
     rng = np.random.default_rng(seed)
     sizes = sizes_of(*shape, rng)
     popular = np.exp(TITLES_SPREAD * rng.normal(size=titles))
-    cumulative = np.cumsum(popular / (1 + popular / SATURATION))
+    known = popular / (1 + popular / SATURATION)
+    cumulative = np.cumsum(known / known.sum() + UNKNOWN / ratings)
     weights = 1 / np.arange(1, DIRECTIONS + 1)
     weights *= TASTE / np.linalg.norm(weights)
     loadings = (rng.normal(size=(titles, DIRECTIONS)) * weights).astype(np.float32)

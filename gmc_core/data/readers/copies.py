@@ -142,7 +142,7 @@ def remove_old() -> None:
 def _packed(loaded: Loaded) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Header and arrays; ratings on a scale of few levels and times take less so."""
     ratings, info = loaded.ratings, loaded.ratings.item_info
-    arrays = {
+    arrays: dict[str, np.ndarray] = {
         "indptr": ratings.indptr,
         "indices": ratings.indices,
         "years": np.asarray(info.years, np.float64),

@@ -93,7 +93,7 @@ class _Progress:
         from gmc_core.fitting.checks import TooLongError, check_length
 
         try:
-            check_length(expected, fit.settings, fit.cost.dimension)
+            check_length(expected.computing - expected.starting, fit.settings, fit.cost.dimension)
         except TooLongError as error:
             raise TooLongError(f"{error} --long starts it all the same.") from None
 

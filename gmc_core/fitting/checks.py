@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gmc_core.base.errors import ConfigError
 from gmc_core.base.times import duration
 from gmc_core.data.ratings import RatingScale
@@ -13,9 +11,6 @@ from gmc_core.gaussian.iterate import EmState
 from gmc_core.gaussian.mixture import MixtureState
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.gaussian.signals import Signals
-
-if TYPE_CHECKING:
-    from gmc_core.fitting.duration import Estimate
 
 LONGEST_UNASKED = 3600.0  # seconds
 # Whose Σ has all of its N² numbers, so that a large catalogue takes long.
@@ -30,17 +25,16 @@ class TooLongError(ConfigError):
     """A fit that takes longer than anybody waits who was not asked."""
 
 
-def check_length(estimate: Estimate, settings: FitSettings, dimension: int) -> None:
+def check_length(seconds: float, settings: FitSettings, dimension: int) -> None:
     """Refuse a fit that would take longer than an hour on this machine.
 
-    estimate : of all repetitions. dimension : N.
+    seconds : estimated for all repetitions. dimension : N.
 
     Raises
     ------
     TooLongError
         If it does; with the remedy, but not with how to start it all the same.
     """
-    seconds = estimate.computing - estimate.starting
     if seconds <= LONGEST_UNASKED:
         return
     instead = "take fewer iterations or repetitions"

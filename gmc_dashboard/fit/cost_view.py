@@ -94,7 +94,7 @@ def allowed(cost: Cost) -> bool:
 def wanted(estimate: Estimate, settings: FitSettings, cost: Cost) -> bool:
     """Whether the fit takes less than an hour, or is wanted all the same."""
     try:
-        check_length(estimate, settings, cost.dimension)
+        check_length(estimate.computing, settings, cost.dimension)
     except TooLongError as error:
         st.warning(str(error), icon=":material/hourglass_top:")
         return bool(st.checkbox("Start it all the same", key="fit_however_long"))

@@ -10,7 +10,7 @@ import pytest
 from reader_files import same_ratings
 
 from gmc_core.base.errors import DataError
-from gmc_core.data.readers import load, movielens_csv, pieces
+from gmc_core.data.readers import load, movielens_csv, pieces, table
 from gmc_core.data.readers import source as sources
 
 HEADER = b"userId,movieId,rating,timestamp\n"
@@ -115,3 +115,35 @@ def test_a_zipped_file_is_read_in_pieces_and_tells_how_far(tmp_path, small_piece
     found = load(tmp_path / "ml.zip", on_read=lambda *share: told.append(share))
     assert small_pieces == [] and (path.stat().st_size,) * 2 in told
     same_ratings(found.ratings, replace(load(path).ratings, name="ml"))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda lines: lines,
+        lambda lines: [line.replace(",", "::") for line in lines],
+        lambda lines: [f"u{line}" for line in lines],
+        lambda lines: [line.rpartition(",")[0] + ",2001-05-06\n" for line in lines],
+        lambda lines: [*lines[:150], "7,3,1.5,late\n", *lines[151:]],  # no time, far below
+        lambda lines: [*lines[:150], "7,3,1.5\n", *lines[151:]],
+        lambda lines: [*lines[:150], *["\n"] * 150, *lines[150:]],
+        lambda lines: [*lines[:150], '7,3,"1.5",9\n', *lines[151:]],
+    ],
+)
+def test_own_tables_are_parsed_in_pieces_as_they_are_as_a_whole(tmp_path, monkeypatch, change):
+    path = tmp_path / "mine.csv"
+    path.write_text("".join(change(rows())))
+
+    def outcome(piece):
+        monkeypatch.setattr(table, "PIECE_BYTES", piece)
+        try:
+            return load(path)
+        except DataError as error:
+            return str(error)
+
+    found, expected = outcome(100), outcome(2**60)
+    if isinstance(expected, str):
+        assert found == expected
+    else:
+        same_ratings(found.ratings, expected.ratings)
+        assert found.report == expected.report

@@ -59,7 +59,9 @@ class TimeColumn:
     note: str = ""
 
     def rows(self, keep: npt.NDArray[np.generic]) -> TimeColumn:
-        """Only these rows."""
+        """Only these rows, given as positions or a mask."""
+        if keep.dtype == bool and keep.all():
+            return self
         return replace(self, order=None if self.order is None else self.order[keep])
 
 

@@ -7,9 +7,10 @@ Everything downstream (splits, model, pages) works on positions 0..M-1 and
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from types import MappingProxyType
 
 import numpy as np
@@ -283,6 +284,23 @@ class Ratings:
     def item_counts(self) -> npt.NDArray[np.int64]:
         """(N,) number of ratings of each item."""
         return frozen(np.bincount(self.indices, minlength=self.n_items).astype(np.int64))
+
+    @cached_property
+    def value_counts(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+        """The distinct ratings in rising order, and how often each was given."""
+        parts = [
+            np.unique(self.values[start : start + 2**18], return_counts=True)
+            for start in range(0, max(len(self), 1), 2**18)
+        ]
+        values, which = np.unique(np.concatenate([part[0] for part in parts]), return_inverse=True)
+        counts = np.zeros(len(values), dtype=np.int64)
+        np.add.at(counts, which, np.concatenate([part[1] for part in parts]))
+        return frozen(values), frozen(counts)
+
+    def user_blocks(self, most: int = 2**20) -> Iterator[tuple[int, int]]:
+        """(first, last + 1) of users one after another with about ``most`` ratings together."""
+        starts = np.searchsorted(self.indptr, np.arange(0, len(self), most))
+        yield from pairwise([*np.unique(starts).tolist(), self.n_users])
 
     @cached_property
     def rows(self) -> npt.NDArray[np.int32]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import numpy.typing as npt
 
@@ -67,8 +65,7 @@ def _last_of_each(
     """
     assert ratings.times is not None
     words, held, tied = word_stream(seed), [], 0
-    starts = np.searchsorted(ratings.indptr, np.arange(0, len(ratings), BLOCK))
-    for first, last in pairwise([*np.unique(starts).tolist(), ratings.n_users]):
+    for first, last in ratings.user_blocks(BLOCK):
         begin, end = ratings.indptr[first], ratings.indptr[last]
         times, rows = ratings.times[begin:end], ratings.rows[begin:end]
         order = np.lexsort((words(end - begin), times, rows))  # unknown times come first

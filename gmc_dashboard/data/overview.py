@@ -64,7 +64,7 @@ def scale_text(scale: RatingScale) -> str:
 
 def sameness(ratings: Ratings) -> str | None:
     """What is wrong with ratings that are (nearly) all equal, in a sentence; else None."""
-    values, counts = np.unique(ratings.values, return_counts=True)
+    values, counts = ratings.value_counts
     if not len(values) or counts.max() < ALMOST_ALL * len(ratings):
         return None
     value = f"{values[counts.argmax()]:g}"

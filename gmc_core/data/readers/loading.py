@@ -55,6 +55,9 @@ def load(
 ) -> Loaded:
     """Read ratings from a folder, a zip or a file (also packed as ``.gz``, say).
 
+    A large table is kept as a copy, see :mod:`gmc_core.data.readers.copies`, and comes from there
+    the next time.
+
     Parameters
     ----------
     path : the folder or file.
@@ -67,9 +70,6 @@ def load(
     beside : for a delimited text: take titles, genres and users' attributes from MovieLens's or
         EachMovie's files in its folder.
     on_read : called with (bytes read, bytes in total) while a large file is read.
-
-    A large table is kept as a copy, see :mod:`gmc_core.data.readers.copies`, and comes from there
-    the next time.
 
     Raises
     ------

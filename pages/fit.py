@@ -58,7 +58,11 @@ def settings() -> None:
 def _start_bar(choice: fit_form.Choice, protocol: str) -> None:
     cost = cost_view.cost_of(choice.settings)
     estimate = cost_view.time_of(choice.settings, choice.repetitions)
-    possible = cost_view.allowed(cost) and fit_form.fits(protocol, choice.settings)
+    possible = (
+        cost_view.allowed(cost)
+        and fit_form.fits(protocol, choice.settings)
+        and cost_view.wanted(estimate, choice.settings, cost)
+    )
     with st.container(horizontal=True, vertical_alignment="center", gap="small", border=True):
         clicked = st.button(
             "Start the fit",

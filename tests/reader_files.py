@@ -97,3 +97,22 @@ def real_data(name: str) -> Path:
     if not path.exists():
         pytest.skip(f"{name} may not be shipped; set GMC_REALDATA to a folder that holds it")
     return path
+
+
+def same_ratings(found, expected) -> None:
+    """Assert that two tables of ratings agree in everything, also in the types of arrays."""
+    for field in ("indptr", "indices", "values", "times", "folds"):
+        one, other = getattr(found, field), getattr(expected, field)
+        assert (one is None) == (other is None), field
+        if one is not None:
+            assert one.dtype == other.dtype and one.tobytes() == other.tobytes(), field
+    for kind in ("users", "items"):
+        one, other = getattr(found, kind).ids, getattr(expected, kind).ids
+        assert one.dtype == other.dtype and one.tolist() == other.tolist(), kind
+    assert found.item_info.titles == expected.item_info.titles
+    assert found.item_info.genres == expected.item_info.genres
+    assert found.item_info.years.tobytes() == expected.item_info.years.tobytes()
+    for field in ("name", "licence", "citation"):
+        assert getattr(found, field) == getattr(expected, field), field
+    assert repr(found.scale) == repr(expected.scale)  # 5 is another end than 5.0 to a hash
+    assert found.sha256 == expected.sha256

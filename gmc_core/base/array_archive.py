@@ -35,8 +35,18 @@ _HEADER, _HEADER_HASH = "header", "header_sha256"
 _CHUNK = 1 << 24
 
 
-def write(path: Path, format: str, version: int, header: dict[str, Any], arrays: Arrays) -> None:
+def write(
+    path: Path,
+    format: str,
+    version: int,
+    header: dict[str, Any],
+    arrays: Arrays,
+    *,
+    durable: bool = True,
+) -> None:
     """Write a file completely or not at all, through a temporary one beside it.
+
+    durable : also survive a power failure, see :func:`gmc_core.base.files.replacing`.
 
     Raises
     ------
@@ -45,7 +55,7 @@ def write(path: Path, format: str, version: int, header: dict[str, Any], arrays:
     """
     arrays = {name: little_endian(array) for name, array in arrays.items()}
     try:
-        with replacing(path, durable=True) as file:
+        with replacing(path, durable=durable) as file:
             _write_zip(file, arrays, {"format": format, "format_version": version, **header})
     except OSError as error:
         raise ModelFileError(

@@ -98,8 +98,8 @@ def add_experiment_arguments(
     add_reading_arguments(parser)
 
 
-def add_resource_arguments(parser: argparse.ArgumentParser) -> None:
-    """How much of the machine to use; no influence on the figures."""
+def add_resource_arguments(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """How much of the machine to use; no influence on the figures. Returns their group."""
     group = parser.add_argument_group("this machine")
     group.add_argument(
         "--threads", type=whole, metavar="N", help="cores to use (default: all, or GMC_THREADS)"
@@ -110,6 +110,7 @@ def add_resource_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="GB",
         help="refuse a fit that needs more (default: 80 %% of the free memory)",
     )
+    return group
 
 
 def memory_limit_from_arguments(args: argparse.Namespace) -> int | None:

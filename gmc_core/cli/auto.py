@@ -71,15 +71,15 @@ def run(args: argparse.Namespace) -> int:
     check_output(args.json, "--json")
     check_output(args.model_out, "--model-out")
     check_intervals(args.intervals, args.model_out)
-    from gmc_core.cli.data import DownloadBar
+    from gmc_core.cli.data import prepare_telling
     from gmc_core.fitting.auto import Trial, choose
-    from gmc_core.fitting.experiment import finish, make_split, pooled_scores, prepare
+    from gmc_core.fitting.experiment import finish, make_split, pooled_scores
     from gmc_core.fitting.fit import Fit
     from gmc_core.fitting.time_notes import notes_on_times
     from gmc_core.gaussian.linalg.threads import ThreadPool
 
     team, limit = ThreadPool(args.threads), memory_limit_from_arguments(args)
-    prepared = prepare(config, progress=DownloadBar())
+    prepared = prepare_telling(config)
     results, chosen = [], []
     fit: Fit | None = None
 

@@ -66,15 +66,14 @@ def run(args: argparse.Namespace) -> int:
         check_output(path, flag)
     if args.splits is not None and args.splits < 2:
         raise ConfigError(f"--splits must be 2 or more, not {args.splits}.")
-    from gmc_core.cli.data import DownloadBar
+    from gmc_core.cli.data import prepare_telling
     from gmc_core.cli.progress import tell_prepared
     from gmc_core.cli.runs import open_store
-    from gmc_core.fitting.experiment import prepare
     from gmc_core.paper.claims import Subject
     from gmc_core.paper.claims.check import look, progress
 
     config = config_from_arguments(args)
-    prepared = prepare(config, progress=DownloadBar())
+    prepared = prepare_telling(config)
     tell_prepared(prepared)
     subject = Subject.of(config, prepared, args.splits)
     del prepared

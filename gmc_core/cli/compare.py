@@ -160,14 +160,13 @@ def _compared(
     args: argparse.Namespace, config: ExperimentConfig, external: dict[str, str]
 ) -> Comparison:
     """The comparison, found or computed in this process, with progress on stderr."""
-    from gmc_core.cli.data import DownloadBar
+    from gmc_core.cli.data import prepare_telling
     from gmc_core.cli.progress import tell_prepared
     from gmc_core.cli.runs import open_store
     from gmc_core.comparison.comparators import method_named
-    from gmc_core.fitting.experiment import prepare
     from gmc_core.protocol.random_splits import check_seeds
 
-    prepared = prepare(config, progress=DownloadBar())
+    prepared = prepare_telling(config)
     tell_prepared(prepared)
     scale = prepared.ratings.scale
     methods = [method_named(name, scale, external) for name in args.methods]

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gmc_core.cli.output import check_output, note, size, table, write_json
 from gmc_core.cli.parser import add_command
 from gmc_core.cli.reading import add_reading_arguments, reading_from_arguments
+
+if TYPE_CHECKING:
+    from gmc_core.fitting.config import ExperimentConfig
+    from gmc_core.fitting.experiment import Prepared
 
 EXAMPLES = """\
   gmc data list
@@ -110,7 +114,9 @@ def run_fetch(args: argparse.Namespace) -> int:
 
 
 class DownloadBar:
-    """Download progress: a moving line on a terminal, a line per tenth elsewhere."""
+    """Progress of a download: a moving line on a terminal, a line per tenth elsewhere."""
+
+    what = ""
 
     def __init__(self) -> None:
         self.shown = -1
@@ -118,13 +124,26 @@ class DownloadBar:
     def __call__(self, done: int, total: int) -> None:
         """Show ``done`` of ``total`` bytes; 0 for a total that is not known."""
         tenth = 10 * done // total if total else done // 10_000_000
-        text = f"{size(done)} of {size(total)}" if total else size(done)
+        text = self.what + (f"{size(done)} of {size(total)}" if total else size(done))
         if sys.stderr.isatty():
             end = "\n" if done == total else ""
             print(f"\r{text}   ", end=end, file=sys.stderr, flush=True)
         elif tenth != self.shown:
             note(text)
         self.shown = tenth
+
+
+class ReadingBar(DownloadBar):
+    """The same of reading a large file."""
+
+    what = "reading: "
+
+
+def prepare_telling(config: ExperimentConfig) -> Prepared:
+    """The data of an experiment; downloading and reading are shown as they go on."""
+    from gmc_core.fitting.experiment import prepare
+
+    return prepare(config, progress=DownloadBar(), on_read=ReadingBar())
 
 
 def run_check(args: argparse.Namespace) -> int:
@@ -136,7 +155,7 @@ def run_check(args: argparse.Namespace) -> int:
     from gmc_core.protocol.filters import Filter, apply_filter
 
     reading = split_reading(reading_from_arguments(args))
-    loaded = load_named(args.data, progress=DownloadBar(), **reading)
+    loaded = load_named(args.data, progress=DownloadBar(), on_read=ReadingBar(), **reading)
     ratings, report, problem = loaded.ratings, None, None
     try:
         ratings, report = apply_filter(loaded.ratings, Filter())

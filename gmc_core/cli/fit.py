@@ -42,7 +42,9 @@ def add_parser(commands: Any) -> None:
         examples=EXAMPLES,
     )
     add_experiment_arguments(parser)
-    add_resource_arguments(parser)
+    add_resource_arguments(parser).add_argument(
+        "--long", action="store_true", help="start also what will take longer than an hour"
+    )
     output = parser.add_argument_group("output")
     output.add_argument("--json", metavar="FILE", help="write the result as JSON ('-' for stdout)")
     output.add_argument(
@@ -83,18 +85,18 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError("--again is about the runs that are kept; give --detach.")
     check_output(args.json, "--json")
     check_output(args.model_out, "--model-out")
-    from gmc_core.cli.data import DownloadBar
+    from gmc_core.cli.data import prepare_telling
     from gmc_core.cli.progress import run_with_progress, tell_prepared
-    from gmc_core.fitting.experiment import Experiment, prepare
+    from gmc_core.fitting.experiment import Experiment
     from gmc_core.gaussian.linalg.threads import ThreadPool
 
     team = ThreadPool(args.threads)
     limit = memory_limit_from_arguments(args)
-    prepared = prepare(config, progress=DownloadBar())
+    prepared = prepare_telling(config)
     tell_prepared(prepared)
     experiment = Experiment(config, prepared=prepared, team=team, memory_limit=limit)
     try:
-        run_with_progress(experiment)
+        run_with_progress(experiment, however_long=args.long)
     except (KeyboardInterrupt, NumericalError) as error:
         _keep(args, experiment, error)
         raise

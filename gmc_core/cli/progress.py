@@ -26,14 +26,18 @@ def tell_prepared(prepared: Prepared) -> None:
         note(f"{len(prepared.ratings):,} training and {prepared.pair.n_test:,} test ratings, as is")
 
 
-def run_with_progress(experiment: Experiment) -> None:
-    """Run it; one line per iteration, and the cost before the first."""
-    _Progress(experiment).run()
+def run_with_progress(experiment: Experiment, *, however_long: bool = True) -> None:
+    """Run it; one line per iteration, and the cost before the first.
+
+    however_long : also if it takes more than an hour; else a ConfigError says what to do instead.
+    """
+    _Progress(experiment, however_long).run()
 
 
 class _Progress:
-    def __init__(self, experiment: Experiment) -> None:
+    def __init__(self, experiment: Experiment, however_long: bool) -> None:
         self.experiment = experiment
+        self.however_long = however_long
         self.repetitions = len(experiment.config.seeds)
         self.records: list[IterationRecord] = []
         self.estimate: Estimate | None = None
@@ -79,6 +83,8 @@ class _Progress:
             f"{size(cost.memory_bytes)} of memory beyond the ratings; "
             f"epsilon {settings.epsilon:g}, initial value {settings.initial:g}, {settings.dtype}"
         )
+        if not self.however_long:
+            self.refuse_long(fit, expected)
         if len(fit.groups):
             used = ", ".join(fit.groups.choices)
             note(f"the mean depends on the users' {used}; --no-attributes leaves that out")
@@ -89,6 +95,14 @@ class _Progress:
             and settings.signals != "rows"
         ):
             note("users' attributes are left out: they need users as signals (rows)")
+
+    def refuse_long(self, fit: Fit, expected: Estimate) -> None:
+        from gmc_core.fitting.checks import TooLongError, check_length
+
+        try:
+            check_length(expected.computing - expected.starting, fit.settings, fit.cost.dimension)
+        except TooLongError as error:
+            raise TooLongError(f"{error} --long starts it all the same.") from None
 
     def compile(self, fit: Fit) -> None:
         """Before the first iteration, so that none is slower for it."""

@@ -67,9 +67,9 @@ def run(args: argparse.Namespace) -> int:
             "with --data."
         )
     check_output(args.json, "--json")
-    from gmc_core.cli.data import DownloadBar
+    from gmc_core.cli.data import prepare_telling
     from gmc_core.cli.progress import run_with_progress, tell_prepared
-    from gmc_core.fitting.experiment import Experiment, ExperimentConfig, prepare
+    from gmc_core.fitting.experiment import Experiment, ExperimentConfig
     from gmc_core.gaussian.linalg.threads import ThreadPool
     from gmc_core.gaussian.settings import FitSettings
     from gmc_core.paper.published import EACHMOVIE, MOVIELENS_1M
@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
         )
         for protocol in ("weak", "strong")
     }
-    prepared = prepare(configs["weak"], progress=DownloadBar())
+    prepared = prepare_telling(configs["weak"])
     tell_prepared(prepared)
     reasons = _differences(prepared, published, configs["weak"].fit)
     for reason in reasons:
@@ -119,9 +119,9 @@ def _random(args: argparse.Namespace) -> int:
     check_output(args.json, "--json")
     from dataclasses import replace
 
-    from gmc_core.cli.data import DownloadBar
+    from gmc_core.cli.data import prepare_telling
     from gmc_core.cli.progress import run_with_progress, tell_prepared
-    from gmc_core.fitting.experiment import Experiment, ExperimentConfig, describe, prepare
+    from gmc_core.fitting.experiment import Experiment, ExperimentConfig, describe
     from gmc_core.gaussian.linalg.threads import ThreadPool
     from gmc_core.gaussian.models import settings_for
     from gmc_core.paper.random_holdout import RANDOM_TABLES, random_table_for
@@ -135,7 +135,7 @@ def _random(args: argparse.Namespace) -> int:
         repetitions=args.repetitions,
         fit=replace(settings_for("ordinal"), attributes=False, dtype=args.dtype),
     )
-    prepared = prepare(config, progress=DownloadBar())
+    prepared = prepare_telling(config)
     tell_prepared(prepared)
     found = random_table_for(describe(prepared))
     if found is None:

@@ -279,7 +279,8 @@ def load_named(
 ) -> Loaded:
     """Ratings of a data set by its name in the registry, or by a path.
 
-    ``reading`` are the keywords of :func:`gmc_core.data.readers.load`. A name wins
+    progress is told of a download; ``reading`` are the keywords of
+    :func:`gmc_core.data.readers.load`. A name wins
     over a file of the same name in the current folder; write ``./name`` for that.
 
     Raises
@@ -335,12 +336,19 @@ def recognise(path: Path, format: str) -> Dataset | None:
     for entry in candidates:
         if entry.name in names:
             return entry
-    if path.is_file():
+    if path.is_file() and _may_be_one_of(path, candidates):
         sums = checksums(path)
         for entry in candidates:
             if entry.checksum in sums:
                 return entry
     return next((entry for entry in candidates if not entry.redistributable), None)
+
+
+def _may_be_one_of(path: Path, entries: list[Dataset]) -> bool:
+    """Whether a file's checksum is worth its time: not for a large one of no entry's size."""
+    size = path.stat().st_size
+    near = (abs(size - entry.size) < 0.02 * size for entry in entries if entry.size)
+    return size < 20_000_000 or any(near)
 
 
 def _with_conditions(loaded: Loaded, entry: Dataset) -> Loaded:

@@ -71,7 +71,7 @@ def are_days(times: Times | None) -> bool:
     return len(known) > 0 and not np.any(known % DAY_SECONDS)
 
 
-def taken(column: np.ndarray | None, where: npt.NDArray[np.generic]) -> np.ndarray | None:
+def taken(column: np.ndarray | None, where: npt.NDArray[np.generic] | slice) -> np.ndarray | None:
     """The entries at some positions (or where a mask is true); None where there is no column."""
     return None if column is None else column[where]
 
@@ -87,7 +87,7 @@ def times_sha256(*tables: Times | None) -> str:
     for times in tables:
         digest.update(b"none\n" if times is None else f"{len(times)}\n".encode())
         if times is not None:
-            digest.update(times.astype("<i8").tobytes())
+            digest.update(np.ascontiguousarray(times, "<i8").data)
     return digest.hexdigest()
 
 

@@ -7,9 +7,10 @@ Everything downstream (splits, model, pages) works on positions 0..M-1 and
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from types import MappingProxyType
 
 import numpy as np
@@ -285,6 +286,23 @@ class Ratings:
         return frozen(np.bincount(self.indices, minlength=self.n_items).astype(np.int64))
 
     @cached_property
+    def value_counts(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+        """The distinct ratings in rising order, and how often each was given."""
+        parts = [
+            np.unique(self.values[start : start + 2**18], return_counts=True)
+            for start in range(0, max(len(self), 1), 2**18)
+        ]
+        values, which = np.unique(np.concatenate([part[0] for part in parts]), return_inverse=True)
+        counts = np.zeros(len(values), dtype=np.int64)
+        np.add.at(counts, which, np.concatenate([part[1] for part in parts]))
+        return frozen(values), frozen(counts)
+
+    def user_blocks(self, most: int = 2**20) -> Iterator[tuple[int, int]]:
+        """(first, last + 1) of users one after another with about ``most`` ratings together."""
+        starts = np.searchsorted(self.indptr, np.arange(0, len(self), most))
+        yield from pairwise([*np.unique(starts).tolist(), self.n_users])
+
+    @cached_property
     def rows(self) -> npt.NDArray[np.int32]:
         """(nnz,) user position of each rating."""
         return frozen(np.repeat(np.arange(self.n_users, dtype=np.int32), self.user_counts))
@@ -311,9 +329,9 @@ class Ratings:
         for vocabulary in (self.users, self.items):
             text = "\0".join(str(value) for value in vocabulary.ids.tolist())
             digest.update(f"{vocabulary.are_integers} {len(vocabulary)}\n{text}\n".encode())
-        digest.update(self.indptr.astype("<i8").tobytes())
-        digest.update(self.indices.astype("<i4").tobytes())
-        digest.update(self.values.astype("<f8").tobytes())
+        digest.update(np.ascontiguousarray(self.indptr, "<i8").data)
+        digest.update(np.ascontiguousarray(self.indices, "<i4").data)
+        digest.update(np.ascontiguousarray(self.values, "<f8").data)
         digest.update(repr((self.scale.low, self.scale.high, self.scale.step)).encode())
         return digest.hexdigest()
 
@@ -335,10 +353,13 @@ class Ratings:
 
     def keep_ratings(self, keep: npt.NDArray[np.bool_]) -> Ratings:
         """The same users and items with only the ratings where ``keep``, (n,), is true."""
-        counts = np.bincount(self.rows[keep], minlength=self.n_users)
+        kept = np.zeros(self.n_users, dtype=np.int64)
+        rated = self.user_counts > 0
+        if rated.any():
+            kept[rated] = np.add.reduceat(keep, self.indptr[:-1][rated], dtype=np.int64)
         return replace(
             self,
-            indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            indptr=np.concatenate([[0], np.cumsum(kept)]),
             indices=self.indices[keep],
             values=self.values[keep],
             times=taken(self.times, keep),
@@ -348,12 +369,17 @@ class Ratings:
     def select(
         self, users: npt.NDArray[np.bool_] | None = None, items: npt.NDArray[np.bool_] | None = None
     ) -> Ratings:
-        """Only the users and items where the masks, of length M and N, are true."""
+        """Only the users and items where the masks, of length M and N, are true.
+
+        The table itself where that is all of them: it is immutable, and may be large.
+        """
         keep_users = np.ones(self.n_users, bool) if users is None else np.asarray(users, bool)
         keep_items = np.ones(self.n_items, bool) if items is None else np.asarray(items, bool)
+        if keep_users.all() and keep_items.all():
+            return self
         user_positions, item_positions = np.flatnonzero(keep_users), np.flatnonzero(keep_items)
         matrix = self.keep_ratings(keep_users[self.rows] & keep_items[self.indices])
-        new_item = np.cumsum(keep_items) - 1
+        new_item = (np.cumsum(keep_items) - 1).astype(np.int32)
         return replace(
             matrix,
             users=self.users.subset(user_positions),
@@ -361,7 +387,7 @@ class Ratings:
             indptr=np.concatenate([[0], np.cumsum(matrix.user_counts[user_positions])]).astype(
                 np.int64
             ),
-            indices=new_item[matrix.indices].astype(np.int32),
+            indices=new_item[matrix.indices],
             item_info=self.item_info.subset(item_positions),
             user_info={key: column[user_positions] for key, column in self.user_info.items()},
         )

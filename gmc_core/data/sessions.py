@@ -59,14 +59,19 @@ def sessions(ratings: Ratings, gap: int = SESSION_SECONDS) -> Sessions:
     if ratings.times is None:
         none = np.zeros(0, dtype=np.int64)
         return Sessions(none, none, gap)
-    known = known_mask(ratings.times)
-    users, times = ratings.rows[known], ratings.times[known]
-    order = np.lexsort((times, users))
-    numbers = session_numbers(users, times, gap)[order]
-    starts = np.flatnonzero(np.diff(numbers, prepend=-1))
-    sizes = np.diff(np.append(starts, len(numbers)))
-    ordered = times[order]
-    return Sessions(sizes, ordered[starts + sizes - 1] - ordered[starts], gap)
+    sizes, seconds = [], []
+    for first, last in ratings.user_blocks():
+        own = slice(ratings.indptr[first], ratings.indptr[last])
+        known = known_mask(ratings.times[own])
+        users, times = ratings.rows[own][known], ratings.times[own][known]
+        order = np.lexsort((times, users))
+        users, times = users[order], times[order]
+        new = (users[1:] != users[:-1]) | (np.diff(times) > gap)
+        starts = np.flatnonzero(np.concatenate([np.ones(min(len(times), 1), bool), new]))
+        ends = np.append(starts[1:], len(times))[: len(starts)]
+        sizes.append(ends - starts)
+        seconds.append(times[ends - 1] - times[starts])
+    return Sessions(np.concatenate(sizes), np.concatenate(seconds), gap)
 
 
 @dataclass(frozen=True, eq=False)

@@ -59,6 +59,7 @@ def all_checks() -> list[tuple[str, Callable[[], Outcome]]]:
         ("compiled code", of("folders", "compiled_folder")),
         ("runs folder", of("folders", "runs_folder")),
         ("downloads folder", of("folders", "downloads_folder")),
+        ("copies of ratings", of("folders", "ratings_copies")),
         ("runs", of("workers", "workers")),
         ("port", of("machine", "port")),
         ("browser", of("machine", "browser")),

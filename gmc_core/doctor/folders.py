@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gmc_core.base.files import try_target
 from gmc_core.data.downloads import cache_folder
+from gmc_core.data.readers.copies import KEPT_BYTES, copies, copies_folder
 from gmc_core.doctor.check import Check
 from gmc_core.runs.store import home
 
@@ -26,6 +27,14 @@ def downloads_folder() -> Check:
     """The folder of downloaded data sets."""
     remedy = "Set GMC_CACHE to a folder that you can write to."
     return folder_check("downloads folder", cache_folder(), remedy)
+
+
+def ratings_copies() -> Check:
+    """What the copies of large tables of ratings take."""
+    sizes = [size for _, size in copies()]
+    held = f"{len(sizes)} of {sum(sizes) / 1e9:.1f} GB" if sizes else "none"
+    about = f"at most {KEPT_BYTES / 1e9:g} GB are kept; the folder may be deleted"
+    return Check("copies of ratings", "ok", f"{held} in {copies_folder()}{os.sep}: {about}")
 
 
 def compiled_folder() -> Check:

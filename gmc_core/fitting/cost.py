@@ -230,8 +230,10 @@ def memory_limit() -> int:
     return int(limit * 1e9)
 
 
-def check_memory(cost: Cost, limit: int | None = None) -> None:
+def check_memory(cost: Cost, limit: int | None = None, *, low_rank: bool = True) -> None:
     """Refuse a fit that would not fit.
+
+    low_rank : whether a Gaussian of low rank could take its place.
 
     Raises
     ------
@@ -240,9 +242,10 @@ def check_memory(cost: Cost, limit: int | None = None) -> None:
     """
     limit = memory_limit() if limit is None else limit
     if cost.memory_bytes > limit:
+        instead = "take the low-rank model (--model factor), " if low_rank else ""
         raise ResourceError(
             f"This fit needs about {cost.memory_bytes / 1e9:.1f} GB for a covariance of "
             f"{cost.dimension:,} × {cost.dimension:,}, but only {limit / 1e9:.1f} GB may be used. "
             "Keep fewer items (a higher minimum of ratings per item, or at most so many items), "
-            "compute in float32 (half the memory), or raise GMC_MEMORY_LIMIT."
+            f"{instead}compute in float32 (half the memory), or raise GMC_MEMORY_LIMIT."
         )

@@ -91,10 +91,12 @@ def prepare(
     ratings: Ratings | None = None,
     *,
     progress: Progress | None = None,
+    on_read: Progress | None = None,
 ) -> Prepared:
     """Load (unless ``ratings`` are given) and filter the data of an experiment.
 
     progress : told of a download, see :func:`gmc_core.data.datasets.fetch`.
+    on_read : told of the reading of a large file, see :func:`gmc_core.data.readers.load`.
 
     Raises
     ------
@@ -105,11 +107,12 @@ def prepare(
     files = file_hashes(config)
     check_files(config, files)
     if config.protocol == "pair":
-        prepared = _prepare_pair(config, of_data(files))
+        prepared = _prepare_pair(config, of_data(files), on_read)
     else:
         report, reading = None, dict(config.reading)
         if ratings is None:
-            loaded = load_named(config.data, progress=progress, **split_reading(config.reading))
+            reading = split_reading(config.reading)
+            loaded = load_named(config.data, progress=progress, on_read=on_read, **reading)
             ratings, report, reading = loaded.ratings, loaded.report, loaded.report.reading
             if "data" not in files:  # downloaded just now
                 files = file_hashes(config)
@@ -165,11 +168,13 @@ def _drawn_by(config: ExperimentConfig, ratings: Ratings) -> str:
     return ""
 
 
-def _prepare_pair(config: ExperimentConfig, files: dict[str, str]) -> Prepared:
+def _prepare_pair(
+    config: ExperimentConfig, files: dict[str, str], on_read: Progress | None
+) -> Prepared:
     """The two files of an explicit split; what both were found to be written like is kept."""
     assert config.train_file is not None and config.test_file is not None
     files_given = (config.train_file, config.test_file)
-    train, test = (_as_is(name, config.reading) for name in files_given)
+    train, test = (_as_is(name, config.reading, on_read) for name in files_given)
     split = pair_split(train.ratings, test.ratings)
     names = () if config.reading.get("beside") else names_beside(open_source(config.train_file))
     if names:
@@ -198,8 +203,8 @@ def split_reading(reading: dict[str, Any]) -> dict[str, Any]:
     return {**keywords, "options": DelimitedOptions(**options)} if options else keywords
 
 
-def _as_is(path: str, reading: dict[str, Any]) -> Loaded:
-    return load(path, **{"format": "delimited", **split_reading(reading)})
+def _as_is(path: str, reading: dict[str, Any], on_read: Progress | None) -> Loaded:
+    return load(path, on_read=on_read, **{"format": "delimited", **split_reading(reading)})
 
 
 def make_split(config: ExperimentConfig, prepared: Prepared, seed: int) -> Split:

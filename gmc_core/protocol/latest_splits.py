@@ -12,6 +12,8 @@ from gmc_core.protocol.draws import word_stream
 from gmc_core.protocol.held_out_options import USUAL_LAST
 from gmc_core.protocol.splits import Split, held_out_split
 
+BLOCK = 1 << 20  # ratings that are sorted at once
+
 
 def latest_split(
     ratings: Ratings, seed: int, last: int | None = None, share: float | None = None
@@ -48,13 +50,35 @@ def latest_split(
             "No user has enough ratings with a time for the last of them to be held out. Hold out "
             "fewer, or use the protocol random."
         )
-    ties = word_stream(seed)(len(ratings))
-    order = np.lexsort((ties, ratings.times, ratings.rows))  # unknown times come first
-    rank_from_end = np.repeat(ratings.indptr[1:], ratings.user_counts) - np.arange(len(ratings))
-    held_in_order = rank_from_end <= np.repeat(counts, ratings.user_counts)
-    held = np.sort(order[held_in_order])
-    notes = _notes(ratings, counts, held_in_order, ratings.times[order], last, share)
+    held, tied = _last_of_each(ratings, counts, seed)
+    notes = _notes(ratings, counts, tied, int((~known).sum()), last, share)
     return held_out_split("latest", ratings, held, seed, notes)
+
+
+def _last_of_each(
+    ratings: Ratings, counts: npt.NDArray[np.int64], seed: int
+) -> tuple[npt.NDArray[np.int64], int]:
+    """Positions of each user's last ``counts`` ratings, rising, and for how many users the first
+    of them and the one before it are of the same second.
+
+    Users are taken in blocks, as few ratings are sorted much faster than many.
+    """
+    assert ratings.times is not None
+    words, held, tied = word_stream(seed), [], 0
+    for first, last in ratings.user_blocks(BLOCK):
+        begin, end = ratings.indptr[first], ratings.indptr[last]
+        times, rows = ratings.times[begin:end], ratings.rows[begin:end]
+        order = np.lexsort((words(end - begin), times, rows))  # unknown times come first
+        ends = ratings.indptr[first + 1 : last + 1] - begin
+        border = (ends - counts[first:last])[counts[first:last] > 0]
+        times, rows = times[order], rows[order]
+        before = border[border > 0] - 1
+        tied += int(
+            ((times[before] == times[before + 1]) & (rows[before] == rows[before + 1])).sum()
+        )
+        in_order = np.arange(end - begin) >= (ends - counts[first:last])[rows - first]
+        held.append(begin + np.sort(order[in_order]))
+    return np.concatenate(held), tied
 
 
 def _counts(
@@ -72,12 +96,12 @@ def _counts(
 def _notes(
     ratings: Ratings,
     counts: npt.NDArray[np.int64],
-    held: npt.NDArray[np.bool_],
-    times: npt.NDArray[np.int64],
+    tied: int,
+    unknown: int,
     last: int | None,
     share: float | None,
 ) -> tuple[str, ...]:
-    """held, times : (nnz,) of each rating, users apart and each user's in the order of time."""
+    """tied : users whose border is drawn. unknown : ratings without a time."""
     what = (
         f"{100 * share:g} % of each user's ratings, the last"
         if share is not None
@@ -94,15 +118,11 @@ def _notes(
             f"{keep_all:,} of {ratings.n_users:,} users have too few ratings with a time, so all "
             "of theirs are learned from."
         )
-    same_user = ratings.rows[1:] == ratings.rows[:-1]
-    border = ~held[:-1] & held[1:] & same_user
-    tied = int((border & (times[1:] == times[:-1])).sum())
     if tied:
         notes.append(
             f"For {tied:,} users the border falls among ratings of the same second; which of "
             "these are held out is drawn with the seed."
         )
-    unknown = int((~known_mask(times)).sum())
     if unknown:
         notes.append(f"{unknown:,} ratings without a time are learned from.")
     return tuple(notes)

@@ -55,7 +55,7 @@ def random_split(
         return _fold_split(ratings, seed, folds)
     share = USUAL_SHARE if share is None else share
     count = min(max(round(share * len(ratings)), 1), len(ratings) - 1)
-    held = np.sort(permutation(len(ratings), seed)[:count])
+    held = drawn(len(ratings), seed, 0, count)
     note = f"{count:,} of {len(ratings):,} ratings ({100 * share:g} %) are held out at random."
     return held_out_split("random", ratings, held, seed, (note,))
 
@@ -65,13 +65,22 @@ def fold_of_seed(seed: int, folds: int) -> tuple[int, int]:
     return divmod(seed, folds)
 
 
-def permutation(count: int, seed: int) -> Positions:
-    """(count,) the numbers 0 … count - 1 in a random order that is the same everywhere.
+def drawn(count: int, seed: int, first: int, last: int) -> Positions:
+    """Which of the numbers 0 … count - 1 have the places first … last - 1 in a random order.
 
-    The order of independent 64-bit words of :func:`gmc_core.protocol.draws.word_stream`; equal
-    ones, which are practically impossible, keep their places.
+    The order is that of independent 64-bit words of
+    :func:`gmc_core.protocol.draws.word_stream`, the same everywhere; equal ones, which are
+    practically impossible, keep their places. Returns the numbers in rising order.
     """
-    return np.argsort(word_stream(seed)(count), kind="stable").astype(np.int64)
+    words = word_stream(seed)(count)
+    if first >= last:
+        return np.empty(0, dtype=np.int64)
+    # The smallest and the largest word that is taken are found without sorting all.
+    ends = np.partition(words, [first, last - 1])[[first, last - 1]]
+    found = np.flatnonzero((words >= ends[0]) & (words <= ends[1]))
+    if len(found) != last - first:
+        found = np.sort(np.argsort(words, kind="stable")[first:last])
+    return found
 
 
 def _fold_split(ratings: Ratings, seed: int, folds: int) -> Split:
@@ -80,12 +89,12 @@ def _fold_split(ratings: Ratings, seed: int, folds: int) -> Split:
             f"{folds:,} folds are more than the {len(ratings):,} ratings; give at most as many."
         )
     partition, fold = fold_of_seed(seed, folds)
-    order = permutation(len(ratings), partition)
     first, last = (len(ratings) * k // folds for k in (fold, fold + 1))
     note = f"Fold {fold + 1} of {folds:,} is held out"
     if partition:
         note += f", of the random partition number {partition + 1}"
-    return held_out_split("random", ratings, np.sort(order[first:last]), seed, (f"{note}.",))
+    held = drawn(len(ratings), partition, first, last)
+    return held_out_split("random", ratings, held, seed, (f"{note}.",))
 
 
 def check_seeds(

@@ -166,7 +166,7 @@ def weak_split(ratings: Ratings, seed: int, n_users: int | None = None) -> Split
     chosen = _mask(ratings.n_users, users)
     return Split(
         protocol="weak",
-        train=ratings.keep_ratings(~_mask(len(ratings), held)).select(users=chosen),
+        train=_without(ratings, held, chosen),
         query=None,
         test_users=np.arange(len(users), dtype=np.int64),
         test_items=ratings.indices[held].astype(np.int64),
@@ -221,9 +221,7 @@ def strong_split(
     return Split(
         protocol="strong",
         train=ratings.select(users=_mask(ratings.n_users, drawn[:n_train])),
-        query=ratings.keep_ratings(~_mask(len(ratings), held)).select(
-            users=_mask(ratings.n_users, novel)
-        ),
+        query=_without(ratings, held, _mask(ratings.n_users, novel)),
         test_users=np.arange(len(novel), dtype=np.int64),
         test_items=ratings.indices[held].astype(np.int64),
         test_values=ratings.values[held],
@@ -388,6 +386,15 @@ def _require_fit(counts: dict[str, int], available: int) -> None:
             f"{asked} are more than the {available:,} users that have two ratings or more. "
             "Ask for fewer, or give no numbers to have the paper's scaled down."
         )
+
+
+def _without(
+    ratings: Ratings, held: npt.NDArray[np.int64], users: npt.NDArray[np.bool_]
+) -> Ratings:
+    """The ratings of some users, given as a mask, but those at the positions ``held``."""
+    keep = users[ratings.rows]  # first, so that all the others' ratings are not copied
+    keep[held] = False
+    return ratings.keep_ratings(keep).select(users=users)
 
 
 def _mask(length: int, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:

@@ -368,7 +368,8 @@ def _hidden_errors(
 def _check_room(signals: Signals, method: Method, dtype: Precision, team: ThreadPool) -> None:
     """Raise ResourceError for a table with too many columns for the memory."""
     exact, sizes = method == "exact", signals.sizes
-    check_memory(estimate(sizes, signals.dimension, dtype, exact=exact, threads=team.size))
+    cost = estimate(sizes, signals.dimension, dtype, exact=exact, threads=team.size)
+    check_memory(cost, low_rank=False)
 
 
 def _steps(

@@ -55,9 +55,9 @@ def model_picture(
     return item_orders.pooled(_model, items, SIZE, kind), items  # type: ignore[arg-type]
 
 
-@st.cache_data(max_entries=4, show_spinner=False)
+@st.cache_resource(max_entries=4, show_spinner=False)
 def titles(key: ModelKey, _model: GaussianModel) -> list[str]:
-    """(N,) titles by item position."""
+    """(N,) titles by item position; shared, not to be changed."""
     return [_model.title(item) for item in range(len(_model.items))]
 
 
@@ -69,9 +69,9 @@ def vocabulary(key: ModelKey, _model: GaussianModel) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-@st.cache_data(max_entries=4, show_spinner=False)
+@st.cache_resource(max_entries=4, show_spinner=False)
 def by_popularity(key: ModelKey, _model: GaussianModel) -> list[int]:
-    """Item positions, most rated first."""
+    """Item positions, most rated first; shared, not to be changed."""
     return [int(item) for item in item_orders.ordered(_model, "popularity")]
 
 

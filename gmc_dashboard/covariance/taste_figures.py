@@ -170,16 +170,21 @@ def describe_axis(axis: TasteAxis) -> str:
     return text + f"Users up the axis rate higher {high}, and lower {low}."
 
 
+MOST_POINTS = 10_000  # their names alone take megabytes
+
+
 def variance_figure(
     profile: VarianceProfile, titles: Sequence[str], *, dark: bool = False
 ) -> go.Figure:
     """Variance and mean of every title against its number of ratings, drawn by WebGL.
 
-    Titles without training ratings have no place on the logarithmic axis.
+    Titles without training ratings have no place on the logarithmic axis. Of more than
+    ``MOST_POINTS`` every so many-th is drawn, in the order of their ratings.
     """
     colors = palette(dark)
-    shown = profile.counts > 0
-    names = [html.escape(title, quote=False) for title, s in zip(titles, shown, strict=True) if s]
+    shown = np.argsort(-profile.counts, kind="stable")[: np.count_nonzero(profile.counts)]
+    shown = np.sort(shown[:: -(-len(shown) // MOST_POINTS) or 1])
+    names = [html.escape(titles[item], quote=False) for item in shown]
     figure = make_subplots(
         rows=1, cols=2, subplot_titles=("Variance, Σ on its diagonal", "Mean, μ")
     )

@@ -21,6 +21,7 @@ from gmc_dashboard.shared.linked_choice import linked_choice
 from gmc_dashboard.shared.presenting import LEAST, presenting
 from gmc_dashboard.shared.tables import to_csv
 from gmc_dashboard.shared.theme import is_dark
+from gmc_dashboard.shared.title_options import offered
 
 SOURCES = {"rated": "Most rated", "genre": "Genre", "search": "Search"}
 DEFAULT_SHOWN = 30
@@ -130,7 +131,7 @@ def _search_box(
         st.session_state[state] = list(dict.fromkeys(found))[: figures.MAX_SHOWN] or popular[:10]
     chosen = st.multiselect(
         "Search titles",
-        popular,
+        offered(popular, titles, state, st.session_state[state]),
         format_func=titles.__getitem__,
         max_selections=figures.MAX_SHOWN,
         placeholder="Type a part of a title",

@@ -18,6 +18,7 @@ from gmc_dashboard.shared.components import chart, download, escape, fact
 from gmc_dashboard.shared.frames import frame
 from gmc_dashboard.shared.tables import to_csv
 from gmc_dashboard.shared.theme import is_dark
+from gmc_dashboard.shared.title_options import offered
 
 AXES_SHOWN = 8
 EIGENVALUES = 20
@@ -206,7 +207,7 @@ def title_box(
         st.session_state[state] = found if found >= 0 else options[0]
     item = st.selectbox(
         label,
-        options,
+        offered(options, titles, state, [st.session_state[state]]),
         format_func=titles.__getitem__,
         key=state,
         placeholder="Search a title",

@@ -17,13 +17,13 @@ def rating_counts(
     ratings: Ratings,
 ) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.integer], float]:
     """Centres, counts and width of the bars: one a level, or bins on a continuous scale."""
-    levels = ratings.scale.levels
+    levels, (values, of_each) = ratings.scale.levels, ratings.value_counts
     if levels is not None:
         step = ratings.scale.step or 1.0
         edges = np.append(levels, levels[-1] + step) - step / 2
-        return levels, np.histogram(ratings.values, edges)[0], step
+        return levels, np.histogram(values, edges, weights=of_each)[0], step
     counts, edges = np.histogram(
-        ratings.values, CONTINUOUS_BINS, (ratings.scale.low, ratings.scale.high)
+        values, CONTINUOUS_BINS, (ratings.scale.low, ratings.scale.high), weights=of_each
     )
     return (edges[:-1] + edges[1:]) / 2, counts, float(edges[1] - edges[0])
 

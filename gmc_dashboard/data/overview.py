@@ -47,6 +47,8 @@ ALMOST_ALL = 0.95  # share of equal ratings from which the page warns
 
 def search_titles(table: pd.DataFrame, text: str) -> pd.DataFrame:
     """The rows whose title, genres or year hold every word of ``text``."""
+    if not text.split():
+        return table
     found = np.ones(len(table), dtype=bool)
     place = table["Title"] + " " + table["Genres"]
     for word in text.split():
@@ -62,7 +64,7 @@ def scale_text(scale: RatingScale) -> str:
 
 def sameness(ratings: Ratings) -> str | None:
     """What is wrong with ratings that are (nearly) all equal, in a sentence; else None."""
-    values, counts = np.unique(ratings.values, return_counts=True)
+    values, counts = ratings.value_counts
     if not len(values) or counts.max() < ALMOST_ALL * len(ratings):
         return None
     value = f"{values[counts.argmax()]:g}"

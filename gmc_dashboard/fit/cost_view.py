@@ -8,6 +8,7 @@ import numpy as np
 import streamlit as st
 
 from gmc_core.base.errors import ResourceError
+from gmc_core.fitting.checks import TooLongError, check_length
 from gmc_core.fitting.cost import Cost, check_memory, estimate_fit, memory_limit
 from gmc_core.fitting.duration import Estimate, estimate_seconds
 from gmc_core.gaussian.attributes import UserGroups
@@ -70,7 +71,7 @@ def shape_of(settings: FitSettings) -> Shape:
     return _shape(key, settings.signals, settings.block)
 
 
-@st.cache_resource(max_entries=8, show_spinner=False)
+@st.cache_resource(max_entries=8, show_spinner="Estimating the cost …", show_time=True)
 def _shape(key: tuple[Any, ...], kind: Any, block: tuple[int, int]) -> Shape:
     split = context.split()
     train = split.train
@@ -87,6 +88,16 @@ def allowed(cost: Cost) -> bool:
     except ResourceError as error:
         st.error(str(error), icon=":material/memory:")
         return False
+    return True
+
+
+def wanted(estimate: Estimate, settings: FitSettings, cost: Cost) -> bool:
+    """Whether the fit takes less than an hour, or is wanted all the same."""
+    try:
+        check_length(estimate.computing, settings, cost.dimension)
+    except TooLongError as error:
+        st.warning(str(error), icon=":material/hourglass_top:")
+        return bool(st.checkbox("Start it all the same", key="fit_however_long"))
     return True
 
 

@@ -14,6 +14,7 @@ from gmc_core.data.ratings import RatingScale
 from gmc_core.model.gaussian_model import GaussianModel
 from gmc_dashboard.recommend.one_user import RatingsByItem, has_stars, rating_options
 from gmc_dashboard.shared.components import escape
+from gmc_dashboard.shared.title_options import offered
 from gmc_dashboard.shared.units import minus
 
 Listed = dict[int, float | None]
@@ -44,7 +45,7 @@ def search_row(
 
     st.selectbox(
         label,
-        options,
+        offered(options, titles, key, [st.session_state.get(key)]),
         index=None,
         format_func=titles.__getitem__,
         placeholder="Type a part of a title",

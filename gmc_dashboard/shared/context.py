@@ -209,7 +209,7 @@ def loaded(data: str | None = None) -> Loaded:
     return _loaded(data, sources.stamp(data))
 
 
-@st.cache_resource(max_entries=3, show_spinner="Reading the ratings …")
+@st.cache_resource(max_entries=3, show_spinner="Reading the ratings …", show_time=True)
 def _loaded(data: str, stamp: str) -> Loaded:
     return sources.load(data)
 
@@ -220,7 +220,7 @@ def titles() -> pd.DataFrame:
     return _titles(data, sources.stamp(data))
 
 
-@st.cache_resource(max_entries=2, show_spinner=False)
+@st.cache_resource(max_entries=2, show_spinner="Counting the titles …", show_time=True)
 def _titles(data: str, stamp: str) -> pd.DataFrame:
     return titles_table(_loaded(data, stamp).ratings)
 
@@ -231,7 +231,7 @@ def timing() -> tuple[Sessions, Months]:
     return _timing(data, sources.stamp(data))
 
 
-@st.cache_resource(max_entries=2, show_spinner=False)
+@st.cache_resource(max_entries=2, show_spinner="Counting the sessions …", show_time=True)
 def _timing(data: str, stamp: str) -> tuple[Sessions, Months]:
     ratings = _loaded(data, stamp).ratings
     return sessions(ratings), months(ratings)
@@ -255,7 +255,7 @@ def filtered(chosen: Selection | None = None) -> tuple[Ratings, FilterReport]:
     )
 
 
-@st.cache_resource(max_entries=4, show_spinner=False)
+@st.cache_resource(max_entries=4, show_spinner="Filtering the ratings …", show_time=True)
 def _filtered(
     data: str, stamp: str, min_user: int, min_item: int, max_items: int
 ) -> tuple[Ratings, FilterReport]:
@@ -271,7 +271,7 @@ def split(chosen: Selection | None = None) -> Split:
     return _split(chosen.data, sources.stamp(chosen.data), filter_key, drawn)
 
 
-@st.cache_resource(max_entries=4, show_spinner=False)
+@st.cache_resource(max_entries=4, show_spinner="Splitting the ratings …", show_time=True)
 def _split(
     data: str, stamp: str, filter_key: tuple[int, int, int], drawn: tuple[str, str, int]
 ) -> Split:

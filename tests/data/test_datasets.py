@@ -249,3 +249,24 @@ def test_files_are_recognised_by_their_sum(tmp_path, registry, good, monkeypatch
 def test_check(tmp_path):
     report = datasets.check(folder(tmp_path, ML1M), duplicates="first")
     assert report.ratings == 5 and report.duplicate_policy == "first"
+
+
+@pytest.mark.parametrize("name", ["ml-25m", "ml-32m"])
+def test_the_large_sets_are_read_by_name_from_their_archives(tmp_path, monkeypatch, name):
+    others = {
+        "links.csv": b"movieId,imdbId,tmdbId\r\n31,112792,9909\r\n",
+        "tags.csv": b"userId,movieId,tag,timestamp\r\n1,31,good,1445714994\r\n",
+        "README.txt": b"Summary\r\n",
+    }
+    path = zipped(tmp_path / f"{name}.zip", {**ML_CSV, **others}, inside=f"{name}/")
+    entry = datasets.info(name)
+    known = replace(entry, checksum=f"md5:{hashlib.md5(path.read_bytes()).hexdigest()}")
+    monkeypatch.setattr(datasets, "DATASETS", MappingProxyType({**datasets.DATASETS, name: known}))
+    loaded = datasets.load_named(name, cache=tmp_path)
+    ratings = loaded.ratings
+    assert (ratings.name, loaded.report.format, len(ratings)) == (name, "movielens-csv", 3)
+    assert ratings.item_info.titles == ("American President, The (1995)", "Nothing Known")
+    assert ratings.item_info.genres == (("Comedy", "Drama", "Romance"), ())
+    assert ratings.has_times
+    assert ratings.licence == entry.licence and ratings.citation == entry.citation
+    assert entry.size and entry.checksum and entry.downloadable and not entry.redistributable

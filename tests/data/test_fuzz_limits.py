@@ -22,7 +22,7 @@ from reader_files import text_file
 
 from gmc_core.base.errors import DataError, FetchError
 from gmc_core.data import downloads
-from gmc_core.data.readers import DelimitedOptions, load, preview, read_pairs, source
+from gmc_core.data.readers import DelimitedOptions, bounded, load, preview, read_pairs
 from gmc_core.gaussian.noise_files import load_noise
 from gmc_core.gaussian.signals import Layout
 from gmc_core.tables import wide_reader
@@ -78,8 +78,8 @@ def test_a_preview_reads_only_the_start_of_a_long_line(endless):
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
 def test_lines_of_any_system_are_short(tmp_path, monkeypatch, end):
-    monkeypatch.setattr(source, "MAX_LINE_BYTES", 50)
-    monkeypatch.setattr(source, "CHUNK", 7)
+    monkeypatch.setattr(bounded, "MAX_LINE_BYTES", 50)
+    monkeypatch.setattr(bounded, "CHUNK", 7)
     rows = [b"%d,%d,%d" % (k, 2 * k, 1 + k % 5) for k in range(30)]
     assert len(load(text_file(tmp_path, end.join(rows))).ratings) == 30
     rows[20] += b" " * 60
@@ -116,7 +116,7 @@ def test_rare_compressions_are_refused_with_the_remedy(tmp_path):
 
 
 def test_a_gzip_bomb_in_a_zip_stops_while_it_grows(tmp_path, monkeypatch):
-    monkeypatch.setattr(source, "RATIO_APPLIES_FROM_BYTES", 4 * MB)
+    monkeypatch.setattr(bounded, "RATIO_APPLIES_FROM_BYTES", 4 * MB)
     with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
         archive.writestr("ratings.csv.gz", gzip.compress(b"1,2,3\n" * (50 * MB // 6)))
 
@@ -128,8 +128,8 @@ def test_a_gzip_bomb_in_a_zip_stops_while_it_grows(tmp_path, monkeypatch):
 
 
 def test_more_text_than_fits_into_the_free_memory_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(source, "RATIO_APPLIES_FROM_BYTES", 10)
-    monkeypatch.setattr(source.psutil, "virtual_memory", lambda: type("M", (), {"available": 500}))
+    monkeypatch.setattr(bounded, "RATIO_APPLIES_FROM_BYTES", 10)
+    monkeypatch.setattr(bounded.psutil, "virtual_memory", lambda: type("M", (), {"available": 500}))
     with pytest.raises(DataError, match="memory"):
         load(text_file(tmp_path, "1,2,3\n" * 100))
 

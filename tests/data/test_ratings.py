@@ -131,3 +131,19 @@ def test_bad_tables_are_refused():
         Ratings.from_triplets([1], [2], [np.nan], STARS)
     with pytest.raises(UnknownIdError):
         Ratings.from_triplets([1], [2], [3.0], STARS, users=Vocabulary([7], "user"))
+
+
+@pytest.mark.parametrize("most", [1, 5, 1000])
+def test_blocks_of_users_cover_all_and_values_are_counted(most):
+    rng = np.random.default_rng(0)
+    known = rng.random((30, 12)) < rng.random((30, 1))
+    known[[0, 7, 8, 29]] = False  # users without ratings, also at the ends
+    rows, columns = np.nonzero(known)
+    values = rng.integers(1, 11, len(rows)) / 2
+    users = Vocabulary(np.arange(30), "user")
+    ratings = Ratings.from_triplets(rows, columns, values, RatingScale(0.5, 5, 0.5), users=users)
+    blocks = list(ratings.user_blocks(most))
+    covered = [place for first, last in blocks for place in range(first, last)]
+    assert covered == list(range(30))
+    expected = np.unique(values, return_counts=True)
+    assert [part.tolist() for part in ratings.value_counts] == [part.tolist() for part in expected]

@@ -25,6 +25,7 @@ from reader_files import MATRIX_MARKET, NETFLIX, cells, folder, text_file, zippe
 
 from gmc_core.base.errors import DataError
 from gmc_core.data.readers import (
+    bounded,
     file_kinds,
     jester_dat,
     load,
@@ -118,8 +119,8 @@ def test_parts_written_one_after_the_other(tmp_path, ending):
 
 @pytest.mark.parametrize("ending", PACKED)
 def test_packed_bombs_stop_while_they_grow(tmp_path, monkeypatch, ending):
-    monkeypatch.setattr(source, "RATIO_APPLIES_FROM_BYTES", 1000)
-    monkeypatch.setattr(source, "CHUNK", 1 << 16)
+    monkeypatch.setattr(bounded, "RATIO_APPLIES_FROM_BYTES", 1000)
+    monkeypatch.setattr(bounded, "CHUNK", 1 << 16)
     bomb = b"1,2,3\n" * 500_000
     packed = lzma.compress(bomb, preset=0) if ending == ".xz" else PACKED[ending](bomb)
     path = text_file(tmp_path, packed, f"ratings.csv{ending}")
@@ -323,7 +324,7 @@ SHEET = "xl/worksheets/sheet1.xml"
     ],
 )
 def test_hostile_workbooks(tmp_path, monkeypatch, change, said):
-    monkeypatch.setattr(source, "RATIO_APPLIES_FROM_BYTES", 10_000_000)
+    monkeypatch.setattr(bounded, "RATIO_APPLIES_FROM_BYTES", 10_000_000)
     data = workbook_of([["user", "item", "rating"], ["ann", "7", 4]])
     refused(text_file(tmp_path, altered(data, SHEET, change), "a.xlsx"), said)
 

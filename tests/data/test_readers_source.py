@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from reader_files import ML1M, folder, text_file, zipped
 
 from gmc_core.base.errors import DataError, GmcError
-from gmc_core.data.readers import load, source
+from gmc_core.data.readers import bounded, load, source
 
 
 def test_missing_path(tmp_path):
@@ -106,7 +106,7 @@ def test_encrypted_zip(tmp_path):
 
 
 def test_archive_bombs_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(source, "RATIO_APPLIES_FROM_BYTES", 1000)
+    monkeypatch.setattr(bounded, "RATIO_APPLIES_FROM_BYTES", 1000)
     path = zipped(tmp_path / "x.zip", {"ratings.dat": b"\n" * 1_000_000})
     with pytest.raises(DataError, match="200 times its size"):
         load(path)
@@ -116,7 +116,7 @@ def test_archive_bombs_are_refused(tmp_path, monkeypatch):
     inner = gzip.compress(b"\n" * 1_000_000)
     with pytest.raises(DataError, match="200 times its size"):
         load(zipped(tmp_path / "z.zip", {"ratings.csv.gz": inner}))
-    monkeypatch.setattr(source, "MAX_TOTAL_BYTES", 20_000)
+    monkeypatch.setattr(bounded, "MAX_TOTAL_BYTES", 20_000)
     path = zipped(tmp_path / "y.zip", {"a.csv": bytes(range(1, 250)) * 100})
     with pytest.raises(DataError, match="archive bombs"):
         load(path)

@@ -16,6 +16,7 @@ from gmc_core.data.ratings import Ratings, RatingScale
 from gmc_core.data.readers import load
 from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.fitting.experiment import Prepared, describe, make_split, prepare
+from gmc_core.protocol import latest_splits, random_splits
 from gmc_core.protocol.filters import Filter, apply_filter
 from gmc_core.protocol.latest_splits import latest_split
 from gmc_core.protocol.random_splits import random_split
@@ -136,6 +137,29 @@ def test_latest_holds_out_nothing_older_than_what_is_kept(made, seed, amount):
         kept = [] if split.train.times is None else split.train.times[split.train.rows == user]
         if len(own) and len(kept):
             assert max(kept) <= own.min()  # an unknown time is lower than all
+
+
+@given(count=st.integers(1, 40), kinds=st.integers(1, 60), data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_what_is_drawn_has_the_places_of_a_whole_sort(count, kinds, data):
+    first = data.draw(st.integers(0, count))
+    last = data.draw(st.integers(first, count))
+    words = np.random.default_rng(count).integers(0, kinds, count).astype(np.uint64)  # with ties
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(random_splits, "word_stream", lambda seed: lambda n: words[:n].copy())
+        found = random_splits.drawn(count, 0, first, last)
+    expected = np.sort(np.argsort(words, kind="stable")[first:last])
+    assert found.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("amount", [{"last": 1}, {"last": 2}, {"share": 0.4}])
+def test_blocks_of_users_have_no_effect(monkeypatch, amount):
+    made = table(users=40)
+    expected = latest_split(made, 3, **amount)
+    for block in (1, 7, 50):
+        monkeypatch.setattr(latest_splits, "BLOCK", block)
+        found = latest_split(made, 3, **amount)
+        assert cells(found) == cells(expected) and found.notes == expected.notes
 
 
 def test_ties_are_drawn_with_the_seed_and_said():

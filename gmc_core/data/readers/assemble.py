@@ -94,11 +94,11 @@ def assemble(parts: Parts, duplicates: str, name: str) -> Loaded:
     users, items = Vocabulary(parts.users.ids, "user"), Vocabulary(parts.items.ids, "item")
     rows, columns, values, column, kept, repeated = _sorted_once(parts, policy)
     times, on_times = seconds(column)
-    counts = np.bincount(rows, minlength=len(users))
+    starts = np.arange(len(users) + 1, dtype=rows.dtype)  # of one type: no copy is made
     ratings = Ratings(
         users=users,
         items=items,
-        indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        indptr=np.searchsorted(rows, starts).astype(np.int64),
         indices=columns.astype(np.int32, copy=False),
         values=values,
         scale=parts.scale,
@@ -134,8 +134,8 @@ def assemble(parts: Parts, duplicates: str, name: str) -> Loaded:
 def _sorted_once(
     parts: Parts, policy: DuplicatePolicy
 ) -> tuple[
-    npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64], TimeColumn,
-    npt.NDArray[np.int64], int,
+    npt.NDArray[np.integer], npt.NDArray[np.integer], npt.NDArray[np.float64], TimeColumn,
+    npt.NDArray[np.int64] | slice, int,
 ]:  # fmt: skip
     """User positions, item positions, values, times and rows, sorted by user and item, and how
     many ratings were repeated.
@@ -143,11 +143,11 @@ def _sorted_once(
     Of repeated ratings the row is that of the one that is kept; of a mean the last one in the
     file, and its time is the latest one.
     """
+    users, items, values = parts.users.codes, parts.items.codes, parts.values
+    if _are_sorted(users, items):
+        return users, items, values, parts.times(False), slice(None), 0
     width = len(parts.items.ids)
-    cell = parts.users.codes.astype(np.int64) * width + parts.items.codes
-    values = parts.values
-    if np.all(cell[1:] > cell[:-1]):
-        return cell // width, cell % width, values, parts.times(False), np.arange(len(cell)), 0
+    cell = users.astype(np.int64) * width + items
     order = np.argsort(cell, kind="stable")
     ordered = cell[order]
     first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
@@ -175,6 +175,13 @@ def _sorted_once(
         values, times = values[kept], times.rows(kept)
     cell = ordered[first]
     return cell // width, cell % width, values, times, kept, repeated
+
+
+def _are_sorted(users: npt.NDArray[np.integer], items: npt.NDArray[np.integer]) -> bool:
+    """Whether each (user, item) comes after the one before it."""
+    later = users[1:] > users[:-1]
+    later |= (users[1:] == users[:-1]) & (items[1:] > items[:-1])
+    return bool(later.all())
 
 
 def _latest(times: TimeColumn, starts: npt.NDArray[np.int64]) -> TimeColumn:

@@ -229,14 +229,15 @@ def read(source: Source, options: DelimitedOptions | None = None) -> Parts:
     opened = open_delimited(pick(source), options, ("user", "item", "rating"))
     table, opened = read_roles(opened, ("user", "item", "rating", "title"))
     text, roles = opened.text, opened.roles
-    rated, kept, dropped = _rated(table, options)
-    values = table.numbers("rating")[rated]
+    rated, dropped = _rated(table, options)
+    values = table.numbers("rating")
+    values = values if rated.all() else values[rated]
     if not len(values):
         raise DataError("Every row is marked as not rated; no rating is left.", path=text.path)
     users, items = table.encoded("user id").take(rated), table.encoded("item id").take(rated)
 
     def line_of(row: int) -> int:
-        return line_of_row(text, int(kept[row]))
+        return line_of_row(text, int(np.flatnonzero(rated)[row]))
 
     names = opened.layout.names
     by_position = _by_position(opened, options)
@@ -310,12 +311,12 @@ def _times(text: Text, index: int, *, strict: bool, deciding: bool) -> TimeColum
 
 def _rated(
     table: Table, options: DelimitedOptions
-) -> tuple[np.ndarray, np.ndarray, tuple[tuple[str, int], ...]]:
-    """(rows,) whether a row is rated, the rows that are, and how many are not, with the reason."""
+) -> tuple[np.ndarray, tuple[tuple[str, int], ...]]:
+    """(rows,) whether a row is rated, and how many are not, with the reason."""
     rated = ~np.isnan(table.numbers("rating"))
     codes = ", ".join(_code_text(code) or "a blank" for code in options.not_rated)
     left_out = int(len(rated) - rated.sum())
-    return rated, np.flatnonzero(rated), ((f"marked as not rated ({codes})", left_out),)
+    return rated, ((f"marked as not rated ({codes})", left_out),)
 
 
 def _by_position(opened: Opened, options: DelimitedOptions) -> set[str]:

@@ -8,6 +8,7 @@ from types import ModuleType
 
 from gmc_core.base.errors import ConfigError, DataError
 from gmc_core.data.readers import (
+    copies,
     delimited,
     eachmovie,
     jester,
@@ -18,12 +19,12 @@ from gmc_core.data.readers import (
     movielens_dat,
     netflix,
 )
-from gmc_core.data.readers.assemble import assemble, check_policy, default_name
+from gmc_core.data.readers.assemble import Parts, assemble, check_policy, default_name
 from gmc_core.data.readers.beside import described, unused_note
 from gmc_core.data.readers.companions import refuse_companion
 from gmc_core.data.readers.delimited import DelimitedOptions
 from gmc_core.data.readers.report import Loaded
-from gmc_core.data.readers.source import Source, open_source
+from gmc_core.data.readers.source import Progress, Source, open_source
 
 # In the order in which they are tried: "delimited" takes nearly anything.
 _MODULES: dict[str, ModuleType] = {
@@ -51,8 +52,12 @@ def load(
     duplicates: str = "last",
     name: str | None = None,
     beside: bool = False,
+    on_read: Progress | None = None,
 ) -> Loaded:
     """Read ratings from a folder, a zip or a file (also packed as ``.gz``, say).
+
+    A large table is kept as a copy, see :mod:`gmc_core.data.readers.copies`, and comes from there
+    the next time.
 
     Parameters
     ----------
@@ -65,6 +70,7 @@ def load(
     name : a name for the data; by default from the path.
     beside : for a delimited text: take titles, genres and users' attributes from MovieLens's or
         EachMovie's files in its folder.
+    on_read : called with (bytes read, bytes in total) while a large file is read.
 
     Raises
     ------
@@ -78,17 +84,29 @@ def load(
         raise ConfigError(f"There is no format {format!r}; use one of {', '.join(FORMATS)}.")
     if options is not None and format not in (None, delimited.NAME):
         raise ConfigError(f"Options are for the format 'delimited', not for {format!r}.")
-    source = open_source(path)
+    key = copies.key_of(path, (format, options, duplicates, name, beside))
+    if key is not None and (kept := copies.find(key)) is not None:
+        return kept
+    source = open_source(path).telling(on_read)
+    parts = _read(source, format, options, beside)
+    loaded = assemble(parts, duplicates, name or default_name(source.path))
+    # Not if the source has changed meanwhile.
+    if key is not None and key == copies.key_of(path, (format, options, duplicates, name, beside)):
+        copies.keep(key, loaded)
+    return loaded
+
+
+def _read(
+    source: Source, format: str | None, options: DelimitedOptions | None, beside: bool
+) -> Parts:
     if format is None:
         format = delimited.NAME if options is not None else detect(source)
     if format == delimited.NAME:
         parts = delimited.read(source, options)
-        parts = described(parts, source) if beside else parts
-    else:
-        parts = _MODULES[format].read(source)
-        if beside:
-            parts = replace(parts, notes=(*parts.notes, unused_note(format)))
-    return assemble(parts, duplicates, name or default_name(source.path))
+        return described(parts, source) if beside else parts
+    parts = _MODULES[format].read(source)
+    assert isinstance(parts, Parts)
+    return replace(parts, notes=(*parts.notes, unused_note(format))) if beside else parts
 
 
 def detect(source: Source) -> str:

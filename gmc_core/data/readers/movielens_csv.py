@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
 
 from gmc_core.base.errors import DataError
 from gmc_core.data.readers.assemble import Parts
 from gmc_core.data.readers.common import check_scale, needed, triplet_columns
-from gmc_core.data.readers.scales import HALF_STARS
+from gmc_core.data.readers.pieces import read_pieces
+from gmc_core.data.readers.scales import HALF_STARS, first_off_scale
 from gmc_core.data.readers.source import Member, Source
 from gmc_core.data.readers.table import Text, line_of_row, read_table
 from gmc_core.data.readers.text import BOM, Companions, Item, decode, split_genres, to_utf8, year_of
-from gmc_core.data.readers.time_column import times_reader
+from gmc_core.data.readers.time_column import ReadTimes, TimeColumn, times_reader
+from gmc_core.data.readers.vocabulary import Encoded
 
 NAME = "movielens-csv"
 HEADER = ["userId", "movieId", "rating", "timestamp"]
@@ -34,6 +41,46 @@ def _header(data: bytes) -> list[str]:
 def read(source: Source) -> Parts:
     """Read the ratings, with titles if there is a ``movies.csv``; the scale is .5..5."""
     member = needed(source, "ratings.csv", NAME)
+    return _read_pieces(source, member) or _read_whole(source, member)
+
+
+def _read_pieces(source: Source, member: Member) -> Parts | None:
+    """What is read of a large file without holding its text; None where that must be seen whole."""
+    if _header(member.head()) != HEADER:
+        return None
+    found = read_pieces(member, ",")
+    if found is None or first_off_scale(found[2], HALF_STARS) is not None:
+        return None
+    users, items, values, times = found
+
+    def line_of(row: int) -> int:
+        text, _ = _text(member)
+        return line_of_row(text, row)
+
+    return _parts(
+        source, member, "ascii", users, items, values, line_of, lambda deciding: TimeColumn(times)
+    )
+
+
+def _read_whole(source: Source, member: Member) -> Parts:
+    text, encoding = _text(member)
+    table = read_table(text, triplet_columns(0, 1, 2))
+    values = table.numbers("rating")
+    check_scale(values, HALF_STARS, text)
+    parts = _parts(
+        source,
+        member,
+        encoding,
+        table.encoded("user id"),
+        table.encoded("item id"),
+        values,
+        lambda row: line_of_row(text, row),
+        times_reader(text, 3),
+    )
+    return replace(parts, blank_lines=table.blank_lines)
+
+
+def _text(member: Member) -> tuple[Text, str]:
     raw = member.read()
     if _header(raw) != HEADER:
         raise DataError(
@@ -43,24 +90,32 @@ def read(source: Source) -> Parts:
             line=1,
         )
     data, encoding = to_utf8(raw, member.label)
-    text = Text(data, member.label, ",", header=True, quotes=b'"' in data)
-    table = read_table(text, triplet_columns(0, 1, 2))
-    values = table.numbers("rating")
-    check_scale(values, HALF_STARS, text)
+    return Text(data, member.label, ",", header=True, quotes=b'"' in data), encoding
+
+
+def _parts(
+    source: Source,
+    member: Member,
+    encoding: str,
+    users: Encoded,
+    items: Encoded,
+    values: npt.NDArray[np.float64],
+    line_of: Callable[[int], int],
+    times: ReadTimes,
+) -> Parts:
     about = companions(source)
     return Parts(
         source=member.label,
         format=NAME,
         encoding=encoding,
-        users=table.encoded("user id"),
-        items=table.encoded("item id"),
+        users=users,
+        items=items,
         values=values,
         scale=HALF_STARS,
         scale_found="known: MovieLens half stars",
-        line_of=lambda row: line_of_row(text, row),
-        times=times_reader(text, 3),
+        line_of=line_of,
+        times=times,
         known_items=about.items,
-        blank_lines=table.blank_lines,
         notes=about.notes,
     )
 

@@ -20,6 +20,7 @@ MAX_LEVELS = 51
 TOLERANCE = 1e-6
 # Beyond it whole numbers are not exact, and squares leave the range of float32.
 LARGEST = 1e15
+BLOCK = 1 << 20  # values at once: what is computed of them takes more memory than they do
 
 
 def find_scale(values: npt.NDArray[np.float64]) -> tuple[RatingScale, str]:
@@ -73,11 +74,15 @@ def _fits(values: npt.NDArray[np.float64], low: float, step: float) -> bool:
 
 def first_off_scale(values: npt.NDArray[np.float64], scale: RatingScale) -> int | None:
     """The row of the first value that the scale does not have, None if all fit."""
-    bad = (values < scale.low - TOLERANCE) | (values > scale.high + TOLERANCE)
-    if scale.step is not None:
-        steps = (values - scale.low) / scale.step
-        bad |= np.abs(steps - np.round(steps)) > TOLERANCE
-    return int(np.argmax(bad)) if bad.any() else None
+    for start in range(0, len(values), BLOCK):
+        some = values[start : start + BLOCK]
+        bad = (some < scale.low - TOLERANCE) | (some > scale.high + TOLERANCE)
+        if scale.step is not None:
+            steps = (some - scale.low) / scale.step
+            bad |= np.abs(steps - np.round(steps)) > TOLERANCE
+        if bad.any():
+            return start + int(np.argmax(bad))
+    return None
 
 
 def off_scale_error(value: float, scale: RatingScale, path: str, line: int) -> DataError:

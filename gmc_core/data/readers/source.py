@@ -12,41 +12,40 @@ import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import IO, BinaryIO
-
-import psutil
+from typing import BinaryIO
 
 from gmc_core.base.errors import DataError, brief
 from gmc_core.data.readers import file_kinds, json_records, workbook
-from gmc_core.data.readers.unpacking import DAMAGE, Readable, unpacked
-
-# A hostile archive of a few kilobytes can inflate to terabytes. The largest
-# public rating set, MovieLens 32M, inflates to less than 1 GB at a ratio of 4.
-MAX_TOTAL_BYTES = 8 * 1024**3
-MAX_RATIO = 200
-RATIO_APPLIES_FROM_BYTES = 100 * 1024**2
+from gmc_core.data.readers.bounded import (
+    ALL,
+    IN_PIECES_PER_BYTE,
+    MEMORY_PER_BYTE,
+    check_inflation,
+    check_memory,
+    check_workbook,
+    checked,
+    inflate,
+    joined,
+)
 
 # A folder is searched, so a home directory given by mistake must not be walked.
 MAX_FOLDER_DEPTH = 5
 MAX_FOLDER_FILES = 20_000
 
-# A row of a table of ratings is short, and one of Jester's has a hundred jokes. A longer
-# line is found while it is read, before it fills the memory.
-MAX_LINE_BYTES = 16 * 1024**2
-# What reading takes at its peak, in bytes a byte of text; measured for MovieLens's layouts.
-MEMORY_PER_BYTE = 8
-
 # zipfile inflates bz2 and LZMA in steps of any size, past any check; files packed so are read
 # by gmc_core.data.readers.unpacking, which bounds them.
 COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
-CHUNK = 1 << 20
 HEAD_BYTES = 1 << 16
 HEAD_ROWS = 200  # of a workbook, whose first bytes hold none
-ALL = -1
+
+Progress = Callable[[int, int], None]
+"""Called with the bytes read and the bytes in total (0 if that is not known)."""
+# Reading is told of from this size on: what is smaller is there at once.
+TOLD_FROM_BYTES = 32 * 1024**2
 
 
 @dataclass(frozen=True)
@@ -54,13 +53,16 @@ class Member:
     """One file of a source.
 
     ``label`` is the text for messages, ``name`` the base name without ``.gz`` (or another ending
-    of a packed file), ``depth`` the number of folders above it.
+    of a packed file), ``depth`` the number of folders above it, ``size`` its bytes (0: not known),
+    ``progress`` what is told of its reading.
     """
 
     label: str
     name: str
     depth: int
-    _read: Callable[[int], bytes]
+    _chunks: Callable[[int], Iterator[bytes]]
+    size: int = 0
+    progress: Progress | None = None
     _heads: list[bytes] = field(default_factory=list, repr=False, compare=False)
 
     def read(self) -> bytes:
@@ -78,6 +80,27 @@ class Member:
         if file_kinds.is_zip(data):
             return self._workbook(data, None)
         return json_records.to_csv(data, self.label) if file_kinds.is_json(data) else data
+
+    def chunks(self, memory_per_byte: float = IN_PIECES_PER_BYTE) -> Iterator[bytes]:
+        """All bytes as they stand, inflated, at most ``CHUNK`` of them at once.
+
+        memory_per_byte : what is made of them takes in memory.
+
+        Raises
+        ------
+        DataError
+            As :meth:`read`, while it is read.
+        """
+        done = 0
+        for chunk in self._chunks(ALL):
+            done += len(chunk)
+            check_memory(self.label, done, memory_per_byte)
+            if self.progress is not None and self.size >= TOLD_FROM_BYTES:
+                self.progress(done, self.size)
+            yield chunk
+
+    def _read(self, limit: int) -> bytes:
+        return joined(self.chunks(MEMORY_PER_BYTE) if limit == ALL else self._chunks(limit))
 
     def head(self) -> bytes:
         """The first bytes (64 KB), which is enough to recognise a format; may be empty."""
@@ -104,7 +127,7 @@ class Member:
         file_kinds.refuse_zipped(names, self.label)
         if file_kinds.WORKBOOK not in names:
             raise DataError("This is a zip archive; unpack it.", path=self.label)
-        return workbook.to_csv(data, self.label, _check_workbook, rows)
+        return workbook.to_csv(data, self.label, check_workbook, rows)
 
 
 def _names_in(data: bytes, label: str) -> list[str]:
@@ -154,6 +177,12 @@ class Source:
         """Base names of all files, sorted."""
         return sorted({member.name for member in self.members})
 
+    def telling(self, progress: Progress | None) -> Source:
+        """The same, whose reading is told to ``progress``."""
+        members = tuple(replace(member, progress=progress) for member in self.members)
+        single = self.single and replace(self.single, progress=progress)
+        return replace(self, members=members, single=single)
+
 
 def open_source(path: str | os.PathLike[str]) -> Source:
     """Open a folder, zip or file for reading.
@@ -184,7 +213,8 @@ def open_source(path: str | os.PathLike[str]) -> Source:
     # The file that was named is read even if it is a link: the person chose it.
     single = _file_member(place, None, 0)
     if packed:  # a workbook; which sheet is read stands in every message
-        sheet = workbook.first_sheet(_read_file(place, ALL), place, _check_workbook)
+        whole = joined(_file_chunks(place, ALL))
+        sheet = workbook.first_sheet(whole, place, check_workbook)
         single = replace(single, label=f"{place}, {sheet}") if sheet else single
     return Source(place, (single, *_neighbours(place)), single)
 
@@ -245,7 +275,7 @@ def folder_files(folder: Path) -> list[tuple[Path, int]]:
 
 
 def _file_member(path: Path, root: Path | None, depth: int) -> Member:
-    def read(limit: int) -> bytes:
+    def chunks(limit: int) -> Iterator[bytes]:
         # A link that leaves the folder could make a shared folder read any file.
         try:
             inside = root is None or path.resolve().is_relative_to(root.resolve())
@@ -259,106 +289,29 @@ def _file_member(path: Path, root: Path | None, depth: int) -> Member:
             )
         if not path.is_file():  # opening a pipe would wait for its writer for ever
             raise DataError("This is no regular file; give the ratings as a file.", path=path)
-        return _read_file(path, limit)
+        yield from _file_chunks(path, limit)
 
-    return Member(str(path), file_kinds.plain_name(path.name), depth, read)
+    name = file_kinds.plain_name(path.name)
+    try:
+        size = path.stat().st_size if name == path.name else 0
+    except OSError:  # a link to nothing
+        size = 0
+    return Member(str(path), name, depth, chunks, size)
 
 
-def _read_file(path: Path, limit: int) -> bytes:
+def _file_chunks(path: Path, limit: int) -> Iterator[bytes]:
     packing = file_kinds.packing(_first_bytes(path))
     with _opened(path) as file:
         size = path.stat().st_size
         try:
             if packing is not None:
-                return _inflate(file, packing, str(path), size, limit)
-            return _all(file, path, limit)
+                yield from inflate(file, packing, str(path), size, limit)
+            else:
+                yield from checked(file, path, limit)
         except OSError as error:
             raise DataError(
                 f"The file cannot be read ({error.strerror or error}); check the disk.", path=path
             ) from error
-
-
-def _all(
-    stream: IO[bytes] | Readable, label: object, limit: int, packed: int | None = None
-) -> bytes:
-    """The content of a stream, or its start; refused while it grows.
-
-    packed : bytes that it is inflated from, None if it was not packed.
-    """
-    chunks: list[bytes] = []
-    total, line, one_line = 0, 0, False
-    size = CHUNK if limit < 0 else min(CHUNK, limit)
-    while (limit < 0 or total < limit) and (chunk := stream.read(size)):
-        total += len(chunk)
-        _check_inflation(label, total if packed is None else packed, total)
-        _check_memory(label, total)
-        if not chunks:
-            file_kinds.refuse(chunk, label)
-            one_line = file_kinds.is_one_line(chunk)
-        first, last = _line_ends(chunk)
-        line += first
-        if line > MAX_LINE_BYTES and not one_line:
-            raise DataError(
-                f"A line is longer than {MAX_LINE_BYTES / 1024**2:g} MB, which no table has that "
-                "is read here; check the file and its line ends.",
-                path=label,
-            )
-        if last >= 0:
-            line = len(chunk) - 1 - last
-        chunks.append(chunk)
-    return b"".join(chunks)
-
-
-def _line_ends(chunk: bytes) -> tuple[int, int]:
-    """Bytes before the first line end, and where the last one is (-1: there is none)."""
-    ends = [place for sign in (b"\n", b"\r") if (place := chunk.find(sign)) >= 0]
-    return min(ends, default=len(chunk)), max(chunk.rfind(b"\n"), chunk.rfind(b"\r"))
-
-
-def _inflate(packed: IO[bytes], packing: str, label: str, packed_bytes: int, limit: int) -> bytes:
-    """The content of a packed stream, checked while it grows."""
-    try:
-        return _all(unpacked(packed, packing), label, limit, packed_bytes)
-    except DAMAGE as error:
-        raise DataError(
-            f"The {packing} file is damaged or incomplete ({brief(error)}); get a fresh copy.",
-            path=label,
-        ) from error
-
-
-def _check_memory(path: object, size: int) -> None:
-    """Refuse what would not fit into the free memory; small texts always do."""
-    if size <= RATIO_APPLIES_FROM_BYTES:
-        return
-    free = psutil.virtual_memory().available
-    if size * MEMORY_PER_BYTE > free + size:  # the text that is held already is not free
-        raise DataError(
-            f"Reading it takes more than {size * MEMORY_PER_BYTE / 1e9:.1f} GB of memory, and "
-            f"{free / 1e9:.1f} GB are free; end other programs, or give a part of the ratings.",
-            path=path,
-        )
-
-
-def _check_inflation(path: object, packed: int, inflated: int) -> None:
-    if inflated > MAX_TOTAL_BYTES:
-        raise DataError(
-            f"There are more than {MAX_TOTAL_BYTES / 1024**3:g} GB of text, inflated if it is an "
-            "archive, which is more than is read (and a protection against archive bombs); give a "
-            "part of the ratings.",
-            path=path,
-        )
-    if inflated > RATIO_APPLIES_FROM_BYTES and inflated > MAX_RATIO * max(packed, 1):
-        raise DataError(
-            f"The archive would inflate to more than {MAX_RATIO} times its size, which is refused "
-            "as a protection against archive bombs; unpack it yourself and give the folder.",
-            path=path,
-        )
-
-
-def _check_workbook(path: object, packed: int, inflated: int) -> None:
-    """A workbook is held inflated while it is read."""
-    _check_inflation(path, packed, inflated)
-    _check_memory(path, inflated)
 
 
 def _zip_members(path: Path) -> list[Member] | None:
@@ -373,9 +326,9 @@ def _zip_members(path: Path) -> list[Member] | None:
     if file_kinds.WORKBOOK in names:
         return None
     entries = [info for info in entries if _is_safe(info.filename)]
-    _check_inflation(path, sum(i.compress_size for i in entries), sum(i.file_size for i in entries))
+    check_inflation(path, sum(i.compress_size for i in entries), sum(i.file_size for i in entries))
     for info in entries:
-        _check_inflation(f"{path}/{info.filename}", info.compress_size, info.file_size)
+        check_inflation(f"{path}/{info.filename}", info.compress_size, info.file_size)
     return [_zip_member(path, info) for info in entries]
 
 
@@ -403,7 +356,7 @@ def _is_safe(name: str) -> bool:
 def _zip_member(path: Path, info: zipfile.ZipInfo) -> Member:
     label = f"{path}/{info.filename}"
 
-    def read(limit: int) -> bytes:
+    def chunks(limit: int) -> Iterator[bytes]:
         if info.flag_bits & 1:
             raise DataError(
                 "The zip file is protected by a password; unpack it and give the folder.",
@@ -421,10 +374,12 @@ def _zip_member(path: Path, info: zipfile.ZipInfo) -> Member:
             with zipfile.ZipFile(path) as archive, archive.open(info) as stream:
                 packing = file_kinds.packing(stream.peek(10)[:10])  # type: ignore[attr-defined]
                 if packing is not None:
-                    return _inflate(stream, packing, label, info.file_size, limit)
-                return _all(stream, label, limit, info.compress_size)
+                    yield from inflate(stream, packing, label, info.file_size, limit)
+                else:
+                    yield from checked(stream, label, limit, info.compress_size)
         except (*_ZIP_ERRORS, NotImplementedError) as error:
             raise _bad_zip(label, error) from error
 
     pure = PurePosixPath(info.filename.replace("\\", "/"))
-    return Member(label, file_kinds.plain_name(pure.name), len(pure.parts) - 1, read)
+    name = file_kinds.plain_name(pure.name)
+    return Member(label, name, len(pure.parts) - 1, chunks, info.file_size)

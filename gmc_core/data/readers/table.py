@@ -42,6 +42,7 @@ __all__ = [
 
 UNIT = b"\x1f"  # ASCII "unit separator": in no known data file
 BLOCK_BYTES = 4 << 20
+PIECE_BYTES = 16 << 20  # of a large text, which Arrow needs a copy of
 
 Kind = Literal["id", "integer id", "number", "label", "any"]
 
@@ -159,27 +160,7 @@ def read_table(text: Text, columns: Sequence[Column]) -> Table:
         if column.kind != "any"
     }
     try:
-        parsed = arrow_csv.read_csv(
-            _arrow_memory(body),
-            read_options=arrow_csv.ReadOptions(
-                autogenerate_column_names=True,
-                skip_rows=1 if text.header else 0,
-                block_size=BLOCK_BYTES,
-            ),
-            parse_options=arrow_csv.ParseOptions(
-                delimiter=_delimiter(text.separator),
-                quote_char='"' if text.quotes else False,
-                newlines_in_values=text.quotes and b'"' in body,
-            ),
-            convert_options=arrow_csv.ConvertOptions(
-                column_types=types,
-                include_columns=list(names.values()),
-                null_values=[""],
-                strings_can_be_null=False,
-                decimal_point=text.decimal,
-                check_utf8=False,
-            ),
-        )
+        parsed = _parsed(text, body, types, list(names.values()))
     except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
         raise find_problem(text, columns, str(error)) from None
     if not parsed.num_rows:
@@ -192,7 +173,51 @@ def read_table(text: Text, columns: Sequence[Column]) -> Table:
     return Table(result, parsed.num_rows, leading + blank - text.emptied)
 
 
-def _arrow_memory(data: bytes) -> pa.Buffer:
+def _parsed(text: Text, body: bytes, types: dict[str, pa.DataType], wanted: list[str]) -> pa.Table:
+    """The columns ``wanted`` of a text, by the names f0, f1, …; of a large one, piece by piece."""
+
+    def read(piece: bytes, skip: bool, kinds: dict[str, pa.DataType], width: int = 0) -> pa.Table:
+        return arrow_csv.read_csv(
+            arrow_memory(piece),
+            read_options=arrow_csv.ReadOptions(
+                autogenerate_column_names=not width,
+                column_names=[f"f{index}" for index in range(width)] or None,
+                skip_rows=1 if skip else 0,
+                block_size=BLOCK_BYTES,
+            ),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=_delimiter(text.separator),
+                quote_char='"' if text.quotes else False,
+                newlines_in_values=text.quotes and b'"' in body,
+            ),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=kinds,
+                include_columns=wanted,
+                null_values=[""],
+                strings_can_be_null=False,
+                decimal_point=text.decimal,
+                check_utf8=False,
+            ),
+        )
+
+    if text.quotes or len(body) <= PIECE_BYTES:
+        return read(body, text.header, types)
+    width = body[: body.find(b"\n")].count(_delimiter(text.separator).encode()) + 1
+    tables: list[pa.Table] = []
+    kinds, place = types, 0
+    try:
+        while place < len(body):
+            end = body.rfind(b"\n", place, place + PIECE_BYTES) + 1 or len(body)
+            tables.append(read(body[place:end], text.header and not place, kinds, width))
+            # What the first rows look like, all have to.
+            kinds = {name: tables[0].schema.field(name).type for name in wanted}
+            place = end
+    except pa.ArrowInvalid:  # blank lines alone, or what has no place in a table: the whole tells
+        return read(body, text.header, types)
+    return pa.concat_tables(tables)
+
+
+def arrow_memory(data: bytes) -> pa.Buffer:
     """A copy that belongs to Arrow alone.
 
     Arrow's reading threads may let go of the buffer after the table is there. If it were

@@ -18,6 +18,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped, unused-ignore]
 
 from gmc_core.base.errors import DataError
 from gmc_core.data.rating_times import UNKNOWN_TIME, Times, are_days, day_text, known_mask
+from gmc_core.data.readers.scales import BLOCK
 from gmc_core.data.readers.sniff import EARLIEST_TIME as EARLIEST
 from gmc_core.data.readers.table import Column, Text, line_of_row, numbered_rows, read_table
 
@@ -62,7 +63,9 @@ class TimeColumn:
     note: str = ""
 
     def rows(self, keep: npt.NDArray[np.generic]) -> TimeColumn:
-        """Only these rows."""
+        """Only these rows, given as positions or a mask."""
+        if keep.dtype == bool and keep.all():
+            return self
         return replace(self, order=None if self.order is None else self.order[keep])
 
 
@@ -131,7 +134,8 @@ def seconds(found: TimeColumn) -> tuple[Times | None, str]:
         order = np.where(marks, -np.inf, order)
     else:
         marks = np.zeros(len(order), dtype=bool)
-    numbers = order[np.isfinite(order)]
+    finite = np.isfinite(order)
+    numbers = order if finite.all() else order[finite]
     if not len(numbers):
         return None, found.note or BLANK
     if numbers.min() == numbers.max() and len(order) > 1:
@@ -139,16 +143,19 @@ def seconds(found: TimeColumn) -> tuple[Times | None, str]:
     scaled, how = (order, "") if found.dates else _scaled(order, numbers)
     if scaled is None:
         return None, NO_UNIT
-    with np.errstate(invalid="ignore"):
-        inside = (scaled >= FIRST_SECOND) & (scaled <= LAST_SECOND)  # NaN is not
     times = np.full(len(scaled), UNKNOWN_TIME, dtype=np.int64)
-    times[inside] = np.floor(scaled[inside]).astype(np.int64)
-    known = times[known_mask(times)]
-    if not len(known):
+    for start in range(0, len(scaled), BLOCK):
+        some = scaled[start : start + BLOCK]
+        with np.errstate(invalid="ignore"):
+            inside = (some >= FIRST_SECOND) & (some <= LAST_SECOND)  # NaN is not
+        times[start : start + BLOCK][inside] = np.floor(some[inside]).astype(np.int64)
+    known = known_mask(times)
+    if not known.any():
         return None, "no time in the file lies in the years 1 to 9999; none is kept"
-    unknown = len(times) - len(known)
+    unknown = len(times) - int(known.sum())
+    first = times.min(where=known, initial=LAST_SECOND)
     return times, (
-        f"times from {day_text(known.min())} to {day_text(known.max())} (UTC){how}"
+        f"times from {day_text(first)} to {day_text(times.max())} (UTC){how}"
         + (", days without hours" if are_days(times) else "")
         + (f"; {unknown:,} ratings have none" if unknown else "")
         + (f" ({int(marks.sum()):,} of them 0 or -1 in the file)" if marks.any() else "")
@@ -165,6 +172,8 @@ def _scaled(
     if numbers.max() < EARLIEST:
         days = _written_days(order, numbers)
         return days, ", written as YYYYMMDD" if days is not None else ""
+    if max(numbers.max(), -numbers.min()) < UNITS[-1][0]:
+        return order, ""  # and so is the typical size
     typical = float(np.median(np.abs(numbers)))
     for least, unit in UNITS:
         if typical >= least:

@@ -42,8 +42,10 @@ class Encoded:
 
     def take(self, keep: npt.NDArray[np.bool_]) -> Encoded:
         """Only the rows where ``keep`` is true, without ids that no row uses any more."""
-        codes = self.codes[keep]
+        codes = self.codes if keep.all() else self.codes[keep]
         used = np.bincount(codes, minlength=len(self.ids)) > 0
+        if used.all():
+            return Encoded(self.ids, codes)
         renumber = (np.cumsum(used) - 1).astype(np.int32)
         return Encoded(self.ids[used], renumber[codes])
 

@@ -13,8 +13,6 @@ from gmc_core.gaussian.settings import FitSettings
 from gmc_core.gaussian.signals import Signals
 
 LONGEST_UNASKED = 3600.0  # seconds
-# Whose Σ has all of its N² numbers, so that a large catalogue takes long.
-DENSE = frozenset(("paper", "exact", "ordinal", "two-sided", "mixture"))
 
 
 class StateError(ConfigError):
@@ -38,7 +36,7 @@ def check_length(seconds: float, settings: FitSettings, dimension: int) -> None:
     if seconds <= LONGEST_UNASKED:
         return
     instead = "take fewer iterations or repetitions"
-    if settings.model in DENSE:
+    if settings.model != "factor":  # of a full Σ, whose N² numbers take long
         instead = (
             "take the low-rank model (--model factor), keep the most rated items only "
             f"(--max-items), or {instead}"

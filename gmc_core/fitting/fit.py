@@ -127,7 +127,7 @@ class Fit:
             groups=len(self.groups),
             threads=self.team.size,
         )
-        check_memory(self.cost, memory_limit)
+        check_memory(self.cost, memory_limit, low_rank=self.settings.model != "factor")
         self.signals = self.groups.on(self.signals, train)
         noise = self.settings.noise
         assert noise is not None

@@ -320,13 +320,8 @@ def cost_card() -> None:
         if needed.memory_bytes > limit:
             st.warning(
                 f"This needs more than the {bytes_text(limit)} that may be used here. "
-<<<<<<< HEAD
-                "Keep fewer items with the filter above, or take the low-rank model, or float32, "
-                "on the Fit page."
-=======
                 "Keep fewer items with the filter above, or take the low-rank model or float32 on "
                 "the Fit page."
->>>>>>> large
             )
     with right:
         chart(

@@ -152,7 +152,7 @@ def test_the_tours_fits_are_those_that_the_fit_page_proposes(asked):
         seen = Evidence.of(run, [curve], {"user and item bias": 0.1})
         assert seen is not None
         proposed = {step.kind: step.fit for step in next_steps(seen)}
-    assert proposed["ordinal"] == tour.FITS["ordinal"]
+    assert proposed["ordinal"] == tour.FITS["grades"]
     scale = RatingScale(0.5, 5.0, 0.5)
     wanted = tour.FITS["epsilon"].resolved(scale, 60)
     assert proposed["epsilon"].resolved(scale, 60) == wanted

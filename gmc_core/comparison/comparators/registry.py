@@ -18,6 +18,7 @@ from gmc_core.comparison.comparators.factorisation import MatrixFactorisation
 from gmc_core.comparison.comparators.gaussian import GaussianMethod
 from gmc_core.comparison.comparators.item_knn import ItemKnn
 from gmc_core.comparison.comparators.method import BASELINES, Method
+from gmc_core.comparison.systems import SYSTEMS
 from gmc_core.data.ratings import RatingScale
 from gmc_core.gaussian.models import MODELS, settings_for
 from gmc_core.gaussian.settings import FitSettings
@@ -26,7 +27,7 @@ COMPARATORS: dict[str, Method] = {
     **BASELINES,
     **{
         method.name: method
-        for method in (ItemKnn(), MatrixFactorisation(), TunedMapEm(), AutoModel())
+        for method in (ItemKnn(), MatrixFactorisation(), TunedMapEm(), AutoModel(), *SYSTEMS)
     },
 }
 

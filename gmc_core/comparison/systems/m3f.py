@@ -14,8 +14,8 @@ A sweep draws for the users, and then for the items, the pair of topics of each 
 
 and given these their θ, their biases and their factors, each from its conjugate posterior; then
 (ν, Λ) of either side and the precisions. The prediction is the mean, over the sweeps after the
-first ones, of χ + a_u·b_j + Σ_l θᴹ_jl c_ul + Σ_i θᵁ_ui d_ji. Topics are drawn anew for each side, and
-never kept: they depend on nothing but the rest.
+first ones, of χ + a_u·b_j + Σ_l θᴹ_jl c_ul + Σ_i θᵁ_ui d_ji. Topics are drawn anew for each side,
+and never kept: they depend on nothing but the rest.
 
 Assumed: α = K; τ, τ_c and τ_d ~ Gamma(10⁻⁶, 10⁻⁶), where the published program has them fixed;
 χ is the training mean. Novel users are drawn in every sweep from their ratings under the items'

@@ -54,12 +54,20 @@ def reproduce_systems(
 
     number : of the table. reasons : why these data do not compare with it.
     """
+    from dataclasses import replace
+
     from gmc_core.cli.runs import open_store
     from gmc_core.comparison.comparators import method_named
     from gmc_core.comparison.plan import ComparisonPlan
+    from gmc_core.gaussian.settings import FitSettings
     from gmc_core.paper.systems import system_rows
 
     own = _own(args)
+    # The methods themselves decide how they are fitted; so compared, the runs are found again.
+    plain = {
+        name: replace(config, seed=0, repetitions=1, fit=FitSettings())
+        for name, config in configs.items()
+    }
     scale = prepared.ratings.scale
     methods = [method_named(name, scale) for name in (own, *chosen(args.systems))]
     seeds = range(args.seed, args.seed + args.repetitions)
@@ -67,7 +75,7 @@ def reproduce_systems(
     rows: dict[str, list[SystemRow]] = {}
     failures: list[str] = []
     with open_store() as store:
-        for protocol, config in configs.items():
+        for protocol, config in plain.items():
             note(f"{protocol} generalization")
             told = Progress(plan.total)
             comparison = as_run(store, config, plan, prepared, told, threads=args.threads)

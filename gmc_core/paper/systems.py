@@ -1,9 +1,8 @@
 """The systems of the paper's tables, measured here, beside what is printed of them.
 
-All learn from the same splits, so each is also compared with the Gaussian by paired differences. The
-verdict on a printed figure is a rule: measured within three standard errors of it, better, or worse.
-Printed figures are of other splits of the same data, so it takes the standard error of the measured
-one alone.
+All learn from the same splits, so each is also compared with the Gaussian by paired differences.
+The verdict on a printed figure is a rule: measured within three standard errors of it, better, or
+worse. Printed figures come without an error, so the rule takes that of the measured one alone.
 """
 
 from __future__ import annotations

@@ -30,6 +30,7 @@ from typing import ClassVar
 
 import numpy as np
 from numba import njit
+from scipy.special import gammaincinv
 from scipy.stats import wishart
 
 from gmc_core.base.errors import ConfigError
@@ -193,8 +194,9 @@ class _Chain:
             )  # fmt: skip
 
         over_rows(side.rows, some, team)
-        # Dirichlet(α/K + counts) with α = K.
-        drawn = self.random.standard_gamma(1.0 + side.counts)
+        # Dirichlet(α/K + counts) with α = K; by the inverse distribution function, so that every
+        # row takes as many random numbers whatever its ratings, and none moves another's.
+        drawn = gammaincinv(1.0 + side.counts, self.random.random(side.counts.shape))
         side.shares = drawn / drawn.sum(axis=1, keepdims=True)
 
 

@@ -166,7 +166,8 @@ class Profiles:
 
 def _inverse_digamma(values: Floats) -> Floats:
     """x > 0 with ψ(x) = value, by Newton from Minka's start."""
-    x = np.where(values >= -2.22, np.exp(values) + 0.5, -1 / (values - digamma(1.0)))
+    small = -1 / (np.minimum(values, -2.22) - digamma(1.0))
+    x = np.where(values >= -2.22, np.exp(values) + 0.5, small)
     for _ in range(5):
         x = np.maximum(x - (digamma(x) - values) / polygamma(1, x), 1e-12)
     return np.asarray(x)

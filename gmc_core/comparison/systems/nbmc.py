@@ -64,7 +64,7 @@ class Nbmc(System):
     label: str = "NBMC"
     seed: int = 0
     atoms: int = 64
-    sweeps: int = 200
+    sweeps: int = 500
     burn_in: int = 100
     version: ClassVar[int] = 1
 

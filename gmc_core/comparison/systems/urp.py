@@ -48,6 +48,9 @@ from gmc_core.data.ratings import Ratings
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.protocol.splits import Split
 
+# Iterations with α = 1: learned from the start, it would leave every user in the one attitude that
+# the random start happened to favour.
+_FIRST = 10
 _ROUNDS = 10
 _FOLDING_ROUNDS = 200
 _STANDS_STILL = 1e-4
@@ -57,33 +60,31 @@ _STANDS_STILL = 1e-4
 class Urp(System):
     """User rating profiles.
 
-    attitudes : the K to choose from, each 1 or more. smoothing : λ > 0, in ratings.
+    settings : (K, λ) to choose from: attitudes, 1 or more, and ratings above 0.
     iterations : of EM, 1 or more.
     """
 
     name: str = "urp"
     label: str = "URP"
     seed: int = 0
-    attitudes: tuple[int, ...] = (5, 10, 20)
-    smoothing: float = 5.0
-    iterations: int = 50
+    settings: tuple[tuple[int, float], ...] = ((5, 5.0), (10, 5.0), (10, 20.0), (20, 20.0))
+    iterations: int = 40
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        if not self.attitudes or min(self.attitudes) < 1 or self.iterations < 1:
-            raise ConfigError("URP takes at least one attitude and one iteration.")
-        if not self.smoothing > 0:
-            raise ConfigError(f"The smoothing of URP must be above 0, not {self.smoothing}.")
+        valid = [count >= 1 and smoothing > 0 for count, smoothing in self.settings]
+        if not valid or not all(valid) or self.iterations < 1:
+            raise ConfigError("URP takes at least one attitude, smoothing above 0 and iterations.")
 
     @property
-    def candidates(self) -> Sequence[int]:
-        """Each K."""
-        return self.attitudes
+    def candidates(self) -> Sequence[tuple[int, float]]:
+        """Each (K, λ)."""
+        return self.settings
 
-    def attempt(self, split: Split, setting: int, team: ThreadPool) -> Floats:
+    def attempt(self, split: Split, setting: tuple[int, float], team: ThreadPool) -> Floats:
         """(n_test,) medians."""
         levels = levels_of(split.train.scale, self.label)
-        model = Profiles(split.train, setting, self.smoothing, self.seed)
+        model = Profiles(split.train, *setting, self.seed)
         for _ in range(self.iterations):
             model.iterate(team)
         beliefs = model.beliefs
@@ -104,7 +105,7 @@ class Profiles:
         level = codes(train)
         self._users, self._items = by_user(train, level), by_item(train, level)
         self._prior = smoothing * frequencies(train)
-        self.concentration = np.full(attitudes, 1 / attitudes)
+        self.concentration = np.ones(attitudes)
         # Random shares of the attitudes, so that they are not all alike.
         random = generator(seed)
         self.beliefs = random.dirichlet(np.ones(attitudes), train.n_users)
@@ -112,13 +113,16 @@ class Profiles:
         self._shares = self.beliefs / self.beliefs.sum(axis=1, keepdims=True)
         self.patterns = np.repeat(self._prior[:, :, None] / smoothing, attitudes, axis=2)
         self._learn_patterns(None)
+        self._done = 0
 
     def iterate(self, team: ThreadPool) -> float:
         """An E-step and an M-step; the bound between the two."""
         self._shares, bounds = self._believe(self._users, self.beliefs, _ROUNDS, team)
         bound = float(bounds.sum() + self._log_prior())
         self._learn_patterns(team)
-        self._learn_concentration()
+        self._done += 1
+        if self._done > _FIRST:
+            self._learn_concentration()
         return bound
 
     def fold_in(self, query: Ratings, team: ThreadPool) -> Floats:
@@ -157,7 +161,7 @@ class Profiles:
         logs = np.log(self._shares).mean(axis=0)
         for _ in range(5):
             goal = digamma(self.concentration.sum()) + logs
-            self.concentration = np.maximum(_inverse_digamma(goal), 1e-4)
+            self.concentration = np.maximum(_inverse_digamma(goal), 0.01)
 
     def _log_prior(self) -> float:
         """Log-density of β, less what does not depend on it."""

@@ -28,7 +28,7 @@ ONE, TWO = ThreadPool(1), ThreadPool(2)
 SMALL = [
     Ipcf(enough=(5.0, 10.0)),
     Nbmc(atoms=6, sweeps=60, burn_in=30),
-    Urp(attitudes=(2, 4), iterations=20),
+    Urp(settings=((2, 1.0), (6, 1.0)), iterations=30),
     Attitude(settings=((2, 1.0),), iterations=40),
     Mmmf(rank=4, penalties=(1.0, 3.0), iterations=40),
     EnsembleMmmf(rank=4, members=3, penalties=(1.0,), iterations=20),
@@ -159,8 +159,8 @@ def test_nothing_to_learn_from_is_refused(system):
     [
         lambda: Ipcf(enough=()),
         lambda: Nbmc(sweeps=10, burn_in=10),
-        lambda: Urp(attitudes=(0,)),
-        lambda: Urp(smoothing=0.0),
+        lambda: Urp(settings=((0, 1.0),)),
+        lambda: Urp(settings=((2, 0.0),)),
         lambda: Attitude(settings=((2, 0.0),)),
         lambda: Mmmf(penalties=(0.0,)),
         lambda: Mmmf(rank=0),

@@ -19,7 +19,7 @@ TRAIN = weak_split(ratings_of(*random_table(60, 15, 0.5, 3)), 0).train
 def test_no_iteration_lowers_the_bound():
     model = Profiles(TRAIN, 4, 2.0, 0)
     bounds = [model.iterate(ONE) for _ in range(30)]
-    assert bounds[-1] > bounds[0] + 50
+    assert bounds[-1] > bounds[0] + 20
     assert np.diff(bounds).min() > -1e-8 * abs(bounds[0])
     np.testing.assert_allclose(model.patterns.sum(axis=1), 1, atol=1e-12)
     assert (model.patterns > 0).all() and (model.concentration > 0).all()

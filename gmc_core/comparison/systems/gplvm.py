@@ -10,11 +10,14 @@ That is the paper's Gaussian with a structured covariance, Σ = K(X, X): a user 
 log-likelihood comes with the E-step, and exact EM's G (:mod:`gmc_core.gaussian.exact`) is its
 gradient, ∂ log L / ∂Σ = ½ M G. With P = ½ M G, B = P ∘ (K - σ_b²) and r = B 1,
 
-    ∂ log L/∂X = -2γ (diag(r) X - B X),        ∂ log L/∂σ² = tr P,    ∂ log L/∂σ_b² = 1ᵀP 1
-    ∂ log L/∂γ = -(Σ_j r_j ‖x_j‖² - tr XᵀB X),  ∂ log L/∂ log σ_f² = 1ᵀB 1
+    ∂ log L/∂X = -2γ (diag(r) X - B X),   ∂ log L/∂σ² = tr P,   ∂ log L/∂σ_b² = 1ᵀP 1
 
-L-BFGS maximises log L - ½ ‖X‖² over X and the logs of σ², σ_f², σ_b² and γ; the paper takes one
-user at a time in a stochastic gradient. A novel user is one E-step.
+L-BFGS maximises log L - ½ ‖X‖² over X and the logs of σ² and σ_b², for a few steps from the largest
+singular vectors of the residuals of user and item biases; the paper takes one user at a time in a
+stochastic gradient, for a given number of passes. A novel user is one E-step.
+
+γ and σ_f² are given (a setting, and a share of the ratings' variance) and not learned with X, as
+in the paper: larger X, γ and σ_f² evade the prior of X, and the fit follows the noise.
 
 Assumed: m_j is the mean of the item's training ratings and of five at the overall mean, and one
 scale holds for all items (the published code standardises each item, test ratings included).
@@ -27,6 +30,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import svds
 
 from gmc_core.base.errors import ConfigError
 from gmc_core.comparison.systems.system import SMOOTHING, Floats, System, descend, generator
@@ -40,9 +45,11 @@ from gmc_core.gaussian.linalg.threads import ThreadPool, spans
 from gmc_core.gaussian.noise import Noise
 from gmc_core.gaussian.parameters import Gaussian
 from gmc_core.gaussian.signals import Layout, Signals
+from gmc_core.protocol.baselines import fit_biases
 from gmc_core.protocol.splits import Split
 
-_START_DEVIATION = 0.1
+# σ_f² as a share of the variance of ratings less the items' means, and the least noise.
+_SIGNAL, _LEAST_NOISE = 0.3, 0.01
 _BLOCK = 256
 
 
@@ -50,62 +57,81 @@ _BLOCK = 256
 class Gplvm(System):
     """A Gaussian whose covariance is a kernel of the items' places.
 
-    dimensions : the q to choose from, each 1 or more. iterations : of L-BFGS, 1 or more.
+    settings : (q, γ) to choose from, q ≥ 1 and γ > 0. One alone, as a fit takes as long as one of
+        exact EM. iterations : of L-BFGS, 1 or more.
     """
 
     name: str = "gplvm"
     label: str = "GPLVM"
     seed: int = 0
-    dimensions: tuple[int, ...] = (10,)
-    iterations: int = 40
+    settings: tuple[tuple[int, float], ...] = ((5, 0.03),)
+    iterations: int = 20
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        if not self.dimensions or min(self.dimensions) < 1 or self.iterations < 1:
-            raise ConfigError("GPLVM takes at least one dimension and one iteration.")
+        valid = [count >= 1 and sharpness > 0 for count, sharpness in self.settings]
+        if not valid or not all(valid) or self.iterations < 1:
+            raise ConfigError("GPLVM takes at least one dimension, a γ above 0 and one iteration.")
 
     @property
-    def candidates(self) -> Sequence[int]:
-        """Each q."""
-        return self.dimensions
+    def candidates(self) -> Sequence[tuple[int, float]]:
+        """Each (q, γ)."""
+        return self.settings
 
-    def attempt(self, split: Split, setting: int, team: ThreadPool) -> Floats:
+    def attempt(self, split: Split, setting: tuple[int, float], team: ThreadPool) -> Floats:
         """(n_test,) conditional means."""
         train = split.train
-        process = ItemProcess(train)
-        places = generator(self.seed).normal(0, _START_DEVIATION, (train.n_items, setting))
-        start = process.start(places)
+        process = ItemProcess(train, *setting)
         found = descend(
-            lambda point: process.objective(point, setting, team), start, self.iterations, team
-        )
-        gaussian, noise = process.gaussian(found, setting, team)
+            lambda point: process.objective(point, team),
+            process.start(split, self.seed), self.iterations, team, process.lowest,
+        )  # fmt: skip
+        gaussian, noise = process.gaussian(found, team)
         signals = Signals.of(split.known, Layout("rows", split.known.n_users, train.n_items))
         weights = fold_in(signals, gaussian, noise, team)
         return predict_pairs(signals, weights, gaussian, split.test_users, split.test_items, team)
 
 
 class ItemProcess:
-    """The posterior of items' places and kernel, given training ratings.
+    """The posterior of items' places, given training ratings.
 
-    A point is X (N q,) and the logs of σ², σ_f², σ_b² and γ.
+    A point is X (N q,) and the logs of σ² and σ_b².
+
+    means : m (N,). lowest : (N q + 2,) bounds of a point.
     """
 
-    def __init__(self, train: Ratings) -> None:
+    def __init__(self, train: Ratings, dimensions: int, sharpness: float) -> None:
+        self.dimensions, self.sharpness = dimensions, sharpness
         overall = float(train.values.mean())
         totals = np.bincount(train.indices, train.values - overall, train.n_items)
         self.means = overall + totals / (train.item_counts + SMOOTHING)
         self._signals = Signals.of(train, Layout("rows", train.n_users, train.n_items))
-        self._variance = max(float((train.values - self.means[train.indices]).var()), 1e-12)
+        self.variance = max(float((train.values - self.means[train.indices]).var()), 1e-12)
+        self.lowest = np.full(train.n_items * dimensions + 2, -np.inf)
+        self.lowest[-2] = np.log(_LEAST_NOISE * self.variance)
 
-    def start(self, places: Floats) -> Floats:
-        """A point with these places: half of the variance noise, a quarter for each kernel."""
-        shares = np.log(self._variance * np.array([0.5, 0.25, 0.25]))
-        return np.concatenate([places.ravel(), shares, [0.0]])
+    def start(self, split: Split, seed: int) -> Floats:
+        """A point: singular vectors, and what is left of the variance as noise and bias."""
+        train = split.train
+        residuals, _ = fit_biases(split).residuals(split)
+        table = sparse.csr_matrix(
+            (residuals, train.indices, train.indptr), shape=(train.n_users, train.n_items)
+        )
+        random = generator(seed)
+        places = random.normal(0, 1e-3, (train.n_items, self.dimensions))
+        count = min(self.dimensions, min(table.shape) - 1)
+        if count > 0 and table.nnz:
+            first = random.standard_normal(min(table.shape))
+            _, values, vectors = svds(table, k=count, v0=first)
+            places[:, :count] += vectors.T * values
+            places /= max(float(places.std()), 1e-12)
+        left = self.variance * (1 - _SIGNAL)
+        return np.concatenate([places.ravel(), np.log([0.7 * left, 0.3 * left])])
 
-    def gaussian(self, point: Floats, dimensions: int, team: ThreadPool) -> tuple[Gaussian, Noise]:
+    def gaussian(self, point: Floats, team: ThreadPool) -> tuple[Gaussian, Noise]:
         """N(m, K(X, X)) and the noise σ²."""
-        places = point[:-4].reshape(-1, dimensions)
-        noise, signal, bias, sharpness = np.exp(point[-4:])
+        places = self._places(point)
+        noise, bias = np.exp(point[-2:])
         matrix = np.empty((len(places), len(places)))
         lengths = (places**2).sum(axis=1)
         for start, stop in spans(len(places), _BLOCK):
@@ -116,18 +142,18 @@ class ItemProcess:
             rows -= 0.5 * lengths[start:stop, None]
             # Rounding may leave a distance below 0, with itself for one.
             np.minimum(rows, 0, out=rows)
-            rows *= sharpness
+            rows *= self.sharpness
             np.exp(rows, out=rows)
-            rows *= signal
+            rows *= _SIGNAL * self.variance
             rows += bias
         gaussian = Gaussian(self.means, DenseCovariance(matrix))
         return gaussian, Noise.of(float(noise), len(places))
 
-    def objective(self, point: Floats, dimensions: int, team: ThreadPool) -> tuple[float, Floats]:
+    def objective(self, point: Floats, team: ThreadPool) -> tuple[float, Floats]:
         """½ ‖X‖² - log L, and its gradient."""
-        places = point[:-4].reshape(-1, dimensions)
-        noise, _, bias, sharpness = np.exp(point[-4:])
-        gaussian, observed = self.gaussian(point, dimensions, team)
+        places = self._places(point)
+        noise, bias = np.exp(point[-2:])
+        gaussian, observed = self.gaussian(point, team)
         found, sums = exact_e_step(self._signals, gaussian, observed, team)
         assert isinstance(gaussian.covariance, DenseCovariance)
         matrix = gaussian.covariance.matrix
@@ -143,15 +169,14 @@ class ItemProcess:
         for start, stop in spans(len(places), _BLOCK):
             rows = sums[start:stop]
             of_bias += half * float(rows.sum())
-            matrix[start:stop] -= bias
-            rows *= matrix[start:stop]
+            rows *= matrix[start:stop] - bias
             with team.whole():
                 np.matmul(half * rows, columns, out=weighted[start:stop])
-        pulled, totals = weighted[:, :-1], weighted[:, -1]
-        of_places = -2 * sharpness * (totals[:, None] * places - pulled)
-        spread = float(totals @ (places**2).sum(axis=1)) - float((pulled * places).sum())
-        of_logs = np.array(
-            [noise * of_noise, float(totals.sum()), bias * of_bias, -sharpness * spread]
-        )
+        of_places = -2 * self.sharpness * (weighted[:, -1:] * places - weighted[:, :-1])
         value = 0.5 * float((places**2).sum()) - found.log_likelihood
-        return value, np.concatenate([(places - of_places).ravel(), -of_logs])
+        of_logs = [-noise * of_noise, -bias * of_bias]
+        return value, np.concatenate([(places - of_places).ravel(), of_logs])
+
+    def _places(self, point: Floats) -> Floats:
+        """X (N, q)."""
+        return point[:-2].reshape(-1, self.dimensions)

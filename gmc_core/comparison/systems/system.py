@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.optimize import minimize
+from scipy.optimize import Bounds, minimize
 
 from gmc_core.base.errors import DataError
 from gmc_core.data.ratings import Ratings, RatingScale
@@ -216,10 +216,12 @@ def descend(
     start: Floats,
     iterations: int,
     team: ThreadPool,
+    lowest: Floats | None = None,
 ) -> Floats:
     """Where L-BFGS (Liu and Nocedal 1989) ends after at most ``iterations`` steps from ``start``.
 
     objective : point (n,) → value and gradient (n,), which is read before the next call.
+    lowest : (n,) bounds from below, -∞ where there is none.
     """
 
     def checked(point: Floats) -> tuple[float, Floats]:
@@ -228,6 +230,7 @@ def descend(
 
     found = minimize(
         checked, start, jac=True, method="L-BFGS-B",
+        bounds=None if lowest is None else Bounds(lowest, np.inf),
         options={"maxiter": iterations, "maxfun": 2 * iterations, "maxcor": 10},
     )  # fmt: skip
     return np.asarray(found.x, dtype=np.float64)

@@ -23,13 +23,10 @@ from gmc_core.data.ratings import RatingScale
 from gmc_core.gaussian.models import MODELS, settings_for
 from gmc_core.gaussian.settings import FitSettings
 
-COMPARATORS: dict[str, Method] = {
-    **BASELINES,
-    **{
-        method.name: method
-        for method in (ItemKnn(), MatrixFactorisation(), TunedMapEm(), AutoModel(), *SYSTEMS)
-    },
-}
+_OTHERS: tuple[Method, ...] = (
+    ItemKnn(), MatrixFactorisation(), TunedMapEm(), AutoModel(), *SYSTEMS,
+)  # fmt: skip
+COMPARATORS: dict[str, Method] = {**BASELINES, **{method.name: method for method in _OTHERS}}
 
 
 def available(external: Mapping[str, str] | None = None) -> dict[str, str]:

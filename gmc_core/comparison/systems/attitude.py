@@ -154,7 +154,7 @@ class Attitudes:
         self, rows: Rows, attitudes: Floats, weights: Floats, team: ThreadPool
     ) -> tuple[float, Floats]:
         """The users' part, and its gradient with respect to a."""
-        gradient, losses = attitudes.copy(), np.empty(rows.count)
+        gradient, losses = attitudes.copy(), np.empty(rows.size)
 
         def some(start: int, stop: int) -> None:
             user_gradients(start, stop, rows, attitudes, weights, gradient, losses)

@@ -75,9 +75,12 @@ class Ipcf(System):
             items, place = np.unique(split.test_items[some], return_inverse=True)
             weights = proximity.weights(items, setting)[place]
             own = residuals[split.test_users[some]]
-            rated = sparse.csr_matrix((np.ones(own.nnz), own.indices, own.indptr), own.shape)
-            near = np.asarray(rated.multiply(weights).sum(axis=1)).ravel()
-            found = np.asarray(own.multiply(weights).sum(axis=1)).ravel()
+            rated = np.repeat(np.arange(len(some)), np.diff(own.indptr))
+            # Row sums of the products of what was rated with its weights.
+            near, found = (
+                np.bincount(rated, weights[rated, own.indices] * one, len(some))
+                for one in (1.0, own.data)
+            )
             predictions[some] += np.divide(found, near, out=np.zeros(len(some)), where=near > 0)
         return np.asarray(predictions)
 

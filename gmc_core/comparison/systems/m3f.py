@@ -95,12 +95,12 @@ class _Side:
         self, rows: Rows, factors: int, topics: int, others: int, random: np.random.Generator
     ) -> None:
         self.rows = rows
-        self.factors = random.normal(0, _START_DEVIATION, (rows.count, factors))
-        self.bias = random.normal(0, _START_DEVIATION, (rows.count, others))
-        self.shares = np.full((rows.count, topics), 1 / topics)
-        self.counts = np.zeros((rows.count, topics))
+        self.factors = random.normal(0, _START_DEVIATION, (rows.size, factors))
+        self.bias = random.normal(0, _START_DEVIATION, (rows.size, others))
+        self.shares = np.full((rows.size, topics), 1 / topics)
+        self.counts = np.zeros((rows.size, topics))
         # Sum of the squared residuals of each row after its draw.
-        self.errors = np.zeros(rows.count)
+        self.errors = np.zeros(rows.size)
 
 
 @dataclass

@@ -123,11 +123,13 @@ class Margins:
 
     def learn(self, seed: int, iterations: int, team: ThreadPool) -> Floats:
         """The items, kept, and the training users, (M, R + V - 1)."""
-        shape = (self._users.count, self.rank + self._cuts)
+        shape = (self._users.size, self.rank + self._cuts)
         random, deviation = generator(seed), (_START_VARIANCE / self.rank) ** 0.25
-        users = np.tile(np.concatenate([np.zeros(self.rank), self._thresholds]), (shape[0], 1))
+        users: Floats = np.tile(
+            np.concatenate([np.zeros(self.rank), self._thresholds]), (shape[0], 1)
+        )
         users[:, : self.rank] = random.normal(0, deviation, (shape[0], self.rank))
-        items = random.normal(0, deviation, self.items.shape)
+        items: Floats = random.normal(0, deviation, (self._size, self.rank))
         size = users.size
 
         def both(point: Floats) -> tuple[float, Floats]:
@@ -161,7 +163,7 @@ class Margins:
         self, rows: Rows, users: Floats, items: Floats, slopes: Floats, team: ThreadPool
     ) -> tuple[float, Floats]:
         """The users' part and its gradient; the slope of each rating's loss into ``slopes``."""
-        gradient, losses = np.zeros_like(users), np.empty(rows.count)
+        gradient, losses = np.zeros_like(users), np.empty(rows.size)
 
         def some(start: int, stop: int) -> None:
             user_margins(start, stop, rows, users, items, gradient, slopes, losses)

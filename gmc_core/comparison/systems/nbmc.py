@@ -93,10 +93,10 @@ class _Side:
 
     def __init__(self, rows: Rows, atoms: int) -> None:
         self.rows = rows
-        self.weights = np.zeros((rows.count, atoms))
-        self.bias = np.zeros(rows.count)
+        self.weights = np.zeros((rows.size, atoms))
+        self.bias = np.zeros(rows.size)
         # Sum of the squared residuals of each row after its draw.
-        self.errors = np.zeros(rows.count)
+        self.errors = np.zeros(rows.size)
 
 
 class _Chain:
@@ -120,7 +120,7 @@ class _Chain:
 
     def sweep(self, team: ThreadPool) -> None:
         """Draw everything once."""
-        users, items, size = self.users, self.items, self.items.rows.count
+        users, items, size = self.users, self.items, self.items.rows.size
         self._draw_users(users, team)
         if self.known is not users:
             self._draw_users(self.known, team)

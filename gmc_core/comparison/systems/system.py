@@ -33,7 +33,8 @@ MOST_LEVELS = 256
 SMOOTHING = 5.0
 # Shape and rate of the Gamma prior of a precision that is learned.
 VAGUE = 1e-6
-_PIECES = 64
+# Pieces of work at most, and entries in one at least.
+_PIECES, _LEAST = 64, 2000
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ class Rows(NamedTuple):
     values: Floats
 
     @property
-    def count(self) -> int:
+    def size(self) -> int:
         """The number of rows."""
         return len(self.indptr) - 1
 
@@ -141,8 +142,9 @@ def by_item(ratings: Ratings, values: Floats | None = None) -> Rows:
 
 def pieces(rows: Rows) -> Iterator[tuple[int, int]]:
     """All rows, cut into ranges of about equally many entries."""
-    goals = np.linspace(0, rows.indptr[-1], _PIECES + 1)[1:-1]
-    cuts = np.unique(np.concatenate([[0], np.searchsorted(rows.indptr, goals), [rows.count]]))
+    count = int(np.clip(rows.indptr[-1] // _LEAST, 1, _PIECES))
+    goals = np.linspace(0, rows.indptr[-1], count + 1)[1:-1]
+    cuts = np.unique(np.concatenate([[0], np.searchsorted(rows.indptr, goals), [rows.size]]))
     return iter(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
 
 

@@ -135,7 +135,7 @@ class Profiles:
         self, rows: Rows, beliefs: Floats, rounds: int, team: ThreadPool
     ) -> tuple[Floats, Floats]:
         """Bring γ forward in place; e (users, K), and each user's part of the bound."""
-        shares, bounds = np.empty_like(beliefs), np.empty(rows.count)
+        shares, bounds = np.empty_like(beliefs), np.empty(rows.size)
 
         def some(start: int, stop: int) -> None:
             believe_rows(

@@ -140,7 +140,7 @@ class Margins:
 
         start = np.concatenate([users.ravel(), items.ravel()])
         found = descend(both, start, iterations, team)
-        self.items = found[size:].reshape(items.shape)
+        self.items = found[size:].reshape(self._size, self.rank)
         users = found[:size].reshape(shape)
         self._thresholds = users[:, self.rank :].mean(axis=0)
         return users

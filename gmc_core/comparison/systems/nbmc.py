@@ -130,7 +130,8 @@ class _Chain:
         counts = active.sum(axis=0)
         most = len(counts)
         a, b = _BETA[0] / most, _BETA[1] * (most - 1) / most
-        self.share = self.random.beta(a + counts, b + len(active) - counts)
+        # With one atom b (K - 1)/K is 0, which is no parameter once all users have the atom.
+        self.share = self.random.beta(a + counts, np.maximum(b + len(active) - counts, VAGUE))
         self.weight_precision = self._precision(int(counts.sum()), users.weights)
         errors = np.sqrt(items.errors)
         self.noise_precision = self._precision(len(users.rows.values), errors)

@@ -1,6 +1,7 @@
 """URP: the user rating profile model, by variational EM.
 
-Marlin, "Modeling User Rating Profiles for Collaborative Filtering" (NIPS 2003). Each rating comes from an attitude of its own:
+Marlin, "Modeling User Rating Profiles for Collaborative Filtering" (NIPS 2003). Each rating
+comes from an attitude of its own:
 
     θ_u ~ Dirichlet(α),   z_uj ~ θ_u,   r_uj = v with probability β_jvk for z_uj = k
 

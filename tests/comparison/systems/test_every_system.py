@@ -110,9 +110,12 @@ def test_a_novel_user_is_predicted_from_the_query_and_not_from_a_training_user(s
 
 
 @every
-def test_a_request_to_stop_is_heard(system):
+@pytest.mark.parametrize("later", [0, 2])
+def test_a_request_to_stop_is_heard(system, later):
+    asked = iter(range(later + 1))
     with pytest.raises(Cancelled):
-        system.predict(splits()[0], ThreadPool(1, lambda: True))
+        system.predict(splits()[0], ThreadPool(1, lambda: next(asked, later) >= later))
+    assert next(asked, None) is None
 
 
 @every

@@ -9,10 +9,10 @@ import pytest
 from making import STARS, ratings_of
 from scipy import stats
 
-from gmc_core.comparison.systems.nbmc import _Chain, draw_rows
+from gmc_core.comparison.systems.nbmc import Nbmc, _Chain, draw_rows
 from gmc_core.comparison.systems.system import Rows, drawn_precision
 from gmc_core.gaussian.linalg.threads import ThreadPool
-from gmc_core.protocol.splits import strong_split
+from gmc_core.protocol.splits import strong_split, weak_split
 
 ATOMS = np.array([[0.8, -0.5], [0.3, 0.9], [-0.6, 0.4]])
 OTHER_BIAS = np.array([0.2, -0.1, 0.3])
@@ -75,6 +75,13 @@ def test_a_precision_is_drawn_from_its_posterior():
     drawn = [drawn_precision(50, 20.0, rng) for _ in range(4000)]
     assert np.mean(drawn) == pytest.approx(2.5, rel=0.02)
     assert np.var(drawn) == pytest.approx(25 / 10**2, rel=0.1)
+
+
+def test_one_atom_that_all_users_have():
+    values = np.outer(np.tile([1.0, -1.0], 20), np.tile([2.0, -2.0], 6)) + 3
+    split = weak_split(ratings_of(values, np.ones(values.shape, bool), STARS), 0)
+    found = Nbmc(atoms=1, sweeps=40, burn_in=20).predict(split, ThreadPool(1))
+    np.testing.assert_allclose(found, split.test_values, atol=0.3)
 
 
 def test_items_are_drawn_without_the_novel_users():

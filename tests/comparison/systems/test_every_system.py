@@ -28,11 +28,11 @@ ONE, TWO = ThreadPool(1), ThreadPool(2)
 SMALL = [
     Ipcf(enough=(5.0, 10.0)),
     Nbmc(atoms=6, sweeps=60, burn_in=30),
-    Urp(settings=((2, 1.0), (6, 1.0)), iterations=30),
-    Attitude(settings=((2, 1.0),), iterations=40),
-    Mmmf(rank=4, penalties=(1.0, 3.0), iterations=40),
-    EnsembleMmmf(rank=4, members=3, penalties=(1.0,), iterations=20),
-    Gplvm(settings=((2, 0.1),), iterations=30),
+    Urp(settings=((2, 1.0), (6, 1.0)), iterations=20),
+    Attitude(settings=((2, 1.0),), iterations=25),
+    Mmmf(rank=4, penalties=(1.0, 3.0), iterations=20),
+    EnsembleMmmf(rank=4, members=2, penalties=(1.0,), iterations=15),
+    Gplvm(settings=((2, 0.1),), iterations=12),
     MixedMembership(settings=((2, 2, 2),), sweeps=60, burn_in=30),
 ]
 BY_LEVELS = (Urp, Attitude, Mmmf, EnsembleMmmf)

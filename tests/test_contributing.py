@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import collections.abc
+import dataclasses
 import json
 import re
 import subprocess
 import sys
 import textwrap
 import types
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from making import random_table, ratings_of
 
+from gmc_core.comparison.systems import system
 from gmc_core.data.readers import load, loading
+from gmc_core.gaussian.linalg.threads import ThreadPool
+from gmc_core.protocol.baselines import item_mean
+from gmc_core.protocol.splits import Split, weak_split
 
 ROOT = Path(__file__).resolve().parents[1]
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -103,3 +112,21 @@ def test_a_declared_setting_has_all_that_follows(tmp_path):
     assert found["refused"] == "The tolerance must be a number above 0, not 0.0."
     assert "--tolerance CHANGE" in found["help"] and "(default: all iterations)" in found["help"]
     assert found["words"] == ["--tolerance=0.5"] and found["drawn"] == "m_step"
+
+
+def test_a_system_is_what_the_guide_says_and_one_line():
+    text = GUIDE.split("## Adding a model\n")[1].split("\n## ")[0]
+    code = re.search(r"(?ms)^```python\n(.*?)^```", text)
+    assert code is not None
+    names = {
+        **vars(dataclasses), **vars(collections.abc), **vars(system), "np": np, "Split": Split,
+        "ThreadPool": ThreadPool,
+    }  # fmt: skip
+    exec(compile(code[1], "damped.py", "exec"), names)
+    split = weak_split(ratings_of(*random_table(40, 12, 0.5, 3)), 0)
+    made = names["DampedItems"]()
+    assert made.choose(split.train, ThreadPool(1)) in made.dampings
+    plain = replace(made, dampings=(1e-9,)).predict(split, ThreadPool(1))
+    seen = ~split.unseen_items
+    np.testing.assert_allclose(plain[seen], item_mean(split)[seen], atol=1e-6)
+    assert "damped-items" in made.identity

@@ -23,6 +23,7 @@ from gmc_core.cli.parser import add_command
 if TYPE_CHECKING:
     from gmc_core.comparison.comparators import Method
     from gmc_core.comparison.compare import Comparison, Step
+    from gmc_core.comparison.plan import ComparisonPlan
     from gmc_core.fitting.experiment import ExperimentConfig, Prepared
     from gmc_core.runs.store import Run, Store
 
@@ -173,38 +174,46 @@ def _compared(
     # An explicit pair is one split.
     numbers = (0,) if config.protocol == "pair" else args.seeds
     check_seeds(config.folds, numbers, prepared.ratings)
-    told = _Progress(len(methods) * len(numbers), config)
+    told = Progress(len(methods) * len(numbers), config)
     if args.folder is not None:
         return _in_folder(args, config, prepared, methods, numbers, told)
+    from gmc_core.comparison.plan import ComparisonPlan
+
+    plan = ComparisonPlan.of(methods, numbers, args.reference, external)
     with open_store() as store:
-        return _as_run(args, store, config, prepared, methods, numbers, external, told)
+        return as_run(store, config, plan, prepared, told, again=args.again, threads=args.threads)
 
 
-def _as_run(
-    args: argparse.Namespace,
+def as_run(
     store: Store,
     config: ExperimentConfig,
+    plan: ComparisonPlan,
     prepared: Prepared,
-    methods: list[Method],
-    numbers: tuple[int, ...],
-    external: dict[str, str],
-    told: _Progress,
+    told: Progress,
+    *,
+    again: bool = False,
+    threads: int | None = None,
 ) -> Comparison:
-    """As a run of the store, which the pages show and may cancel."""
+    """As a run of the store, which the pages show and may cancel.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If it was cancelled there.
+    GmcError
+        If it has ended otherwise, or its files are gone.
+    """
     from dataclasses import replace
 
-    from gmc_core.comparison.plan import ComparisonPlan
     from gmc_core.runs.comparisons import comparison_of
     from gmc_core.runs.worker.comparing import compute_here
 
     def begin(run: Run) -> None:
-        note(f"{len(methods)} methods on {len(numbers)} splits, as run {run.id}")
+        note(f"{len(plan.methods)} methods on {len(plan.seeds)} splits, as run {run.id}")
 
-    plan = ComparisonPlan.of(methods, numbers, args.reference, external)
     run, computed = compute_here(
-        store, config, plan, prepared,
-        again=args.again, threads=args.threads, begin=begin, tell=told.end,
-    )  # fmt: skip
+        store, config, plan, prepared, again=again, threads=threads, begin=begin, tell=told.end
+    )
     if run.state == "cancelled":
         note(f"stopped; the same command goes on, and so does gmc runs resume {run.id}")
         raise KeyboardInterrupt
@@ -219,7 +228,7 @@ def _as_run(
             "--again computes all of it anew."
         )
     # A comparison that was found may have them in another order.
-    return replace(comparison, labels={m.name: m.label for m in methods})
+    return replace(comparison, labels=dict(zip(plan.methods, plan.labels, strict=True)))
 
 
 def _in_folder(
@@ -228,7 +237,7 @@ def _in_folder(
     prepared: Prepared,
     methods: list[Method],
     numbers: tuple[int, ...],
-    told: _Progress,
+    told: Progress,
 ) -> Comparison:
     """With its predictions in a folder of the person's choice, and no run."""
     from gmc_core.comparison.compare import compare
@@ -261,7 +270,7 @@ def _in_folder(
     return comparison
 
 
-class _Progress:
+class Progress:
     """A line on stderr for each fit.
 
     done, reused : fits that have a result or a failure, and those that were there.

@@ -78,10 +78,11 @@ def _difference(difference: Difference | None) -> tuple[str, str, str]:
     splits = difference.splits
     return (
         f"{difference.ratings.mean:+.4f}",
-        _interval(difference.ratings),
-        "-" if splits is None else _interval(splits),
+        interval(difference.ratings),
+        "-" if splits is None else interval(splits),
     )
 
 
-def _interval(difference: PairedDifference) -> str:
+def interval(difference: PairedDifference) -> str:
+    """The ends of its 95 % interval."""
     return f"[{difference.low:+.4f}, {difference.high:+.4f}]"

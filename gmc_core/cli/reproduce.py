@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from gmc_core.base.errors import ConfigError
+from gmc_core.cli import reproduce_systems
 from gmc_core.cli.arguments import add_resource_arguments, memory_limit_from_arguments
+from gmc_core.cli.compare import names
 from gmc_core.cli.output import check_output, duration, figure, note, table, write_json
 from gmc_core.cli.parser import add_command
 from gmc_core.cli.values import number, whole
@@ -24,6 +26,7 @@ EXAMPLES = """\
   gmc reproduce --table 2
   gmc reproduce --table 2 --data ml-1m.zip --repetitions 1 --dtype float32
   gmc reproduce --table 1 --data eachmovie/
+  gmc reproduce --table 2 --systems urp,mmmf,nbmc --repetitions 1
   gmc reproduce --table random --data ml-1m.zip --repetitions 1 --dtype float32
 """
 
@@ -50,6 +53,12 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--epsilon", type=number, metavar="E", help="tables 1 and 2; default: 0.3, the paper's"
     )
+    parser.add_argument(
+        "--systems",
+        type=names,
+        metavar="all|NAME,NAME,…",
+        help="tables 1 and 2: measure the table's other systems too, on the same splits",
+    )
     parser.add_argument("--dtype", choices=("float64", "float32"), default="float64")
     parser.add_argument("--json", metavar="FILE", help="write the results ('-' for stdout)")
     add_resource_arguments(parser)
@@ -67,6 +76,8 @@ def run(args: argparse.Namespace) -> int:
             "with --data."
         )
     check_output(args.json, "--json")
+    if args.systems is not None:
+        reproduce_systems.chosen(args.systems)
     from gmc_core.cli.data import prepare_telling
     from gmc_core.cli.progress import run_with_progress, tell_prepared
     from gmc_core.fitting.experiment import Experiment, ExperimentConfig
@@ -92,6 +103,10 @@ def run(args: argparse.Namespace) -> int:
     reasons = _differences(prepared, published, configs["weak"].fit)
     for reason in reasons:
         note(f"does not compare: {reason}")
+    if args.systems is not None:
+        return reproduce_systems.reproduce_systems(
+            args, number_of_table, published, configs, prepared, reasons
+        )
     results: dict[str, Any] = {}
     scores: dict[str, Scores] = {}
     for protocol, config in configs.items():
@@ -114,8 +129,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _random(args: argparse.Namespace) -> int:
     """Ordered ratings on a random tenth, from ratings alone, beside the published figures."""
-    if args.epsilon is not None:
-        raise ConfigError("--epsilon belongs to tables 1 and 2; leave it out.")
+    for flag, given in (("--epsilon", args.epsilon), ("--systems", args.systems)):
+        if given is not None:
+            raise ConfigError(f"{flag} belongs to tables 1 and 2; leave it out.")
     check_output(args.json, "--json")
     from dataclasses import replace
 

@@ -386,3 +386,32 @@ def test_the_verdict_is_three_standard_errors():
     assert "within three standard errors" in text
     perfect = score(actual, actual, RatingScale(1, 5))
     assert "OUTSIDE" in reproduce.comparison(MOVIELENS_1M, 2, perfect, scores, [])
+
+
+def test_the_tables_systems_are_measured_on_the_same_splits(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("GMC_HOME", str(tmp_path / "home"))
+    path = write_ratings(tmp_path / "r.csv", users=80, items=60)
+    command = ("reproduce", "--table", "2", "--data", path, "--repetitions", "2", "--threads", "1")
+    code, out, err = run(capsys, *command, "--systems", "ipcf")
+    assert code == 0
+    assert "does not compare" in err and "do not compare" in out
+    assert out.count("2 splits") == 2
+    for line in ("GM ", "IPCF "):
+        of_line = [row.split() for row in out.splitlines() if row.startswith(line)]
+        assert [len(row) > 3 for row in of_line] == [True, True]
+    assert "within 3" not in out
+    assert ["NBMC", "0.3916"] in [row.split() for row in out.splitlines()]
+    file = tmp_path / "found.json"
+    code, _, err = run(capsys, *command, "--systems", "ipcf", "--json", file)
+    assert code == 0 and err.count("computed before") == 2
+    found = json.loads(file.read_text())
+    assert (found["comparable"], found["seeds"]) == (False, [0, 1])
+    ipcf = next(row for row in found["strong"] if row["method"] == "IPCF")
+    assert ipcf["printed"] == 0.4113 and ipcf["measured"]["splits"] == 2
+
+
+def test_systems_that_are_none_are_refused(capsys):
+    told = refused(capsys, "reproduce", "--table", "2", "--systems", "urp,svd")
+    assert "not 'svd'" in told and "e-mmmf" in told
+    told = refused(capsys, "reproduce", "--table", "random", "--systems", "all")
+    assert "--systems belongs to tables 1 and 2" in told

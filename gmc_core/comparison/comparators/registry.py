@@ -18,17 +18,15 @@ from gmc_core.comparison.comparators.factorisation import MatrixFactorisation
 from gmc_core.comparison.comparators.gaussian import GaussianMethod
 from gmc_core.comparison.comparators.item_knn import ItemKnn
 from gmc_core.comparison.comparators.method import BASELINES, Method
+from gmc_core.comparison.systems import SYSTEMS
 from gmc_core.data.ratings import RatingScale
 from gmc_core.gaussian.models import MODELS, settings_for
 from gmc_core.gaussian.settings import FitSettings
 
-COMPARATORS: dict[str, Method] = {
-    **BASELINES,
-    **{
-        method.name: method
-        for method in (ItemKnn(), MatrixFactorisation(), TunedMapEm(), AutoModel())
-    },
-}
+_OTHERS: tuple[Method, ...] = (
+    ItemKnn(), MatrixFactorisation(), TunedMapEm(), AutoModel(), *SYSTEMS,
+)  # fmt: skip
+COMPARATORS: dict[str, Method] = {**BASELINES, **{method.name: method for method in _OTHERS}}
 
 
 def available(external: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -98,7 +98,7 @@ def test_the_tour_queues_its_fits_once_and_says_what_it_waits_for(asked):
     assert one(at.query_params["run"]) == ids["paper"]
     assert "**1 of 6**" in texts(at)
     assert "Being computed: iteration 0 of 10" in texts(at)
-    at = opened("covariance", tour="5", run=ids["ordinal"])
+    at = opened("covariance", tour="5", run=ids["grades"])
     assert "**5 of 6**" in texts(at)
     with Store() as store:
         assert len(store.runs()) == 3

@@ -30,6 +30,7 @@ from gmc_core.base.errors import ConfigError, ModelFileError
 from gmc_core.base.files import PART
 from gmc_core.data.ratings import Ratings, RatingScale
 from gmc_core.fitting.fit import Fit, run_fit
+from gmc_core.gaussian.covariance import FactoredCovariance
 from gmc_core.gaussian.estep import predict_pairs
 from gmc_core.gaussian.folding import explained, fold_in
 from gmc_core.gaussian.linalg.threads import ThreadPool
@@ -131,6 +132,9 @@ def pair_variances(
     """
     covariance = gaussian.covariance
     result = covariance.diagonal()[pair_coordinates] + noise.total_variances(pair_coordinates)
+    low_rank = None
+    if isinstance(covariance, FactoredCovariance) and covariance.low_rank:
+        low_rank = covariance
     order = np.argsort(pair_signals, kind="stable")
     starts = np.flatnonzero(np.diff(pair_signals[order], prepend=-1))
     for group in np.split(order, starts[1:]):
@@ -139,7 +143,11 @@ def pair_variances(
         signal = pair_signals[group[0]]
         own = slice(signals.indptr[signal], signals.indptr[signal + 1])
         observed = signals.indices[own]
-        if len(observed):
+        if low_rank is not None:
+            at = pair_coordinates[group]
+            shared = low_rank.posterior_variances(observed, float(noise.array[0, 0]), at)
+            result[group] = shared + noise.total_variances(at)
+        elif len(observed):
             cross = covariance.submatrix(observed, pair_coordinates[group])
             times = None if signals.times is None else signals.times[own]
             if noise.session is not None and times is not None and pair_times is not None:

@@ -145,6 +145,32 @@ class FactoredCovariance:
         gram, eps = self.gram / unit, self.epsilon / unit
         return float((gram**2).sum() + 2 * eps * np.trace(gram) + eps * eps * self.dimension)
 
+    def posterior_root(
+        self, observed: npt.NDArray[np.integer], noise: float
+    ) -> npt.NDArray[np.float64]:
+        """(R, R) lower Cholesky factor of Id + F[o]ᵀ F[o] / (epsilon + noise), F the factor.
+
+        Given observations at o with noise of that variance, it is the inverse of a root of the
+        covariance of what the factors stand for.
+        """
+        rated = self.factor[observed].astype(np.float64)
+        inner = rated.T @ rated / (self.epsilon + noise) + np.eye(rated.shape[1])
+        return np.asarray(scipy.linalg.cholesky(inner, lower=True))
+
+    def posterior_variances(
+        self,
+        observed: npt.NDArray[np.integer],
+        noise: float,
+        coordinates: npt.NDArray[np.integer],
+    ) -> npt.NDArray[np.float64]:
+        """(C,) variances of ``coordinates`` given observations at ``observed``; R equations."""
+        shares = np.where(np.isin(coordinates, observed), noise / (self.epsilon + noise), 1.0)
+        right = self.factor[coordinates].astype(np.float64).T * shares
+        whitened = scipy.linalg.solve_triangular(
+            self.posterior_root(observed, noise), right, lower=True
+        )
+        return np.asarray(np.einsum("rc,rc->c", whitened, whitened) + self.epsilon * shares)
+
     def log_det_and_trace_inverse(self, team: ThreadPool) -> tuple[float, float]:
         """log|Σ| and tr Σ⁻¹ from the R × R matrix ε Id + factorᵀ factor.
 

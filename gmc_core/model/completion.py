@@ -289,7 +289,11 @@ def _moments(
         for signal in range(signals.count):
             rows = slice(signals.indptr[signal], signals.indptr[signal + 1])
             observed = signals.indices[rows]
-            if len(observed):
+            if isinstance(covariance, FactoredCovariance) and covariance.low_rank:
+                variances[signal] = covariance.posterior_variances(
+                    observed, float(noise.array[0, 0]), coordinates
+                )
+            elif len(observed):
                 cross = covariance.rows(observed)[:, coordinates].astype(np.float64)
                 times = None if signals.times is None else signals.times[rows]
                 variances[signal] = prior - explained(gaussian, noise, observed, cross, times)

@@ -57,9 +57,7 @@ class FactorModel(GaussianModel):
         noise = self.noise.total_variances(every)
         total = own + float(noise[0])
         rated = loadings[items]
-        root = scipy.linalg.cholesky(
-            np.eye(loadings.shape[1]) + rated.T @ rated / total, lower=True
-        )
+        root = covariance.posterior_root(items, total - own)
         factors = scipy.linalg.cho_solve((root, True), rated.T @ residual / total)
         weights = (residual - rated @ factors) / total
         mean = prior_mean + loadings @ factors

@@ -10,7 +10,9 @@ from grouped_ratings import RATINGS
 from making import ratings_of, skewed_table
 
 from gmc_core.fitting.fit import run_fit
+from gmc_core.fitting.intervals import pair_variances
 from gmc_core.gaussian.models import settings_for
+from gmc_core.model.completion import completed_blocks
 from gmc_core.model.factor_model import FactorModel
 from gmc_core.model.gaussian_model import GaussianModel
 from gmc_core.model.model_file import load_model, save_model
@@ -49,6 +51,23 @@ def test_a_posterior_is_that_of_the_dense_formulas(model, rated):
     target = int(every[-1])
     shares = found.contributions(target)
     assert shares.sum() + found.prior_mean[target] == pytest.approx(found.mean[target], abs=1e-9)
+
+
+def test_intervals_and_completed_tables_have_the_variances_of_the_posterior(model):
+    signals, users = model.signals_of(model.ratings), np.array([0, 0, 1, 3])
+    items = np.array([0, 2, 1, 4])
+    found = pair_variances(signals, model.gaussian, model.noise, users, items)
+    expected = []
+    for user, item in zip(users, items, strict=True):
+        known = model.covariates_of(model.ratings, user)
+        posterior = model.posterior(*model.ratings.of_user(user), known)
+        expected.append(posterior.rating_sd[item] ** 2)
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+    block = next(iter(completed_blocks(model, sd=True)))
+    sd = block.more["sd"] if "sd" in block.more else next(iter(block.more.values()))
+    posterior = model.posterior(*model.ratings.of_user(0), model.covariates_of(model.ratings, 0))
+    missing = ~block.observed[0]
+    np.testing.assert_allclose(sd[0][missing], posterior.rating_sd[missing], atol=1e-6)
 
 
 def test_a_file_keeps_it(model, tmp_path):

@@ -125,6 +125,12 @@ class UnknownIdError(GmcError):
     kind = "unknown-id"
 
 
+class ClusterError(GmcError):
+    """A cluster that computed something is no longer there, or its workers are not."""
+
+    kind = "cluster"
+
+
 class MissingPackageError(GmcError, ImportError):
     """An optional package that is not installed; the message names the extra that brings it."""
 

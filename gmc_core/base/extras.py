@@ -18,6 +18,7 @@ EXTRAS: dict[str, dict[str, str]] = {
     "figures": {"matplotlib": "matplotlib"},
     "download": {"pooch": "pooch", "requests": "requests"},
     "sklearn": {"scikit-learn": "sklearn"},
+    "dask": {"dask": "dask", "distributed": "distributed"},
 }
 
 

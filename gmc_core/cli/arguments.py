@@ -9,6 +9,7 @@ from typing import Any
 
 from gmc_core.base.errors import ConfigError
 from gmc_core.base.setting import Setting, declared
+from gmc_core.cli.dask import add_dask_argument
 from gmc_core.cli.options import add_option
 from gmc_core.cli.reading import add_reading_arguments, reading_from_arguments
 from gmc_core.cli.values import number, whole
@@ -98,8 +99,13 @@ def add_experiment_arguments(
     add_reading_arguments(parser)
 
 
-def add_resource_arguments(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    """How much of the machine to use; no influence on the figures. Returns their group."""
+def add_resource_arguments(
+    parser: argparse.ArgumentParser, *, dask: bool = False
+) -> argparse._ArgumentGroup:
+    """How much of the machine to use; no influence on the figures. Returns their group.
+
+    dask : of other machines too.
+    """
     group = parser.add_argument_group("this machine")
     group.add_argument(
         "--threads", type=whole, metavar="N", help="cores to use (default: all, or GMC_THREADS)"
@@ -110,6 +116,8 @@ def add_resource_arguments(parser: argparse.ArgumentParser) -> argparse._Argumen
         metavar="GB",
         help="refuse a fit that needs more (default: 80 %% of the free memory)",
     )
+    if dask:
+        add_dask_argument(group)
     return group
 
 

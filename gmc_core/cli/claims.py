@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gmc_core.base.errors import ConfigError
 from gmc_core.cli.arguments import FIT, add_experiment_arguments, config_from_arguments, whole
+from gmc_core.cli.dask import add_dask_argument, computing
 from gmc_core.cli.output import check_output, duration, figure, note, table, write_text
 from gmc_core.cli.parser import add_command
 from gmc_core.fitting.config import OF_HELD_OUT
@@ -53,6 +55,7 @@ def add_parser(commands: Any) -> None:
     group.add_argument(
         "--now", action="store_true", help="report what is there, without computing anything"
     )
+    add_dask_argument(parser.add_argument_group("this machine, or others"))
     output = parser.add_argument_group("output")
     output.add_argument("--out", metavar="FILE", help="write the report as one HTML file")
     output.add_argument("--markdown", metavar="FILE", help="write it as Markdown")
@@ -79,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     del prepared
     with open_store() as store:
         if not args.now:
-            _compute(store, subject)
+            _compute(store, subject, args.dask)
         results = look(store, subject)
         open_ = not progress(store, subject).complete
     _tell(results, args)
@@ -88,24 +91,28 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _compute(store: Store, subject: Subject) -> None:
-    """Wait for runs and comparison, with progress on stderr; Ctrl-C stops them."""
-    from gmc_core.paper.claims.check import cancel
+def _compute(store: Store, subject: Subject, where: str | None) -> None:
+    """Wait for runs and comparison, with progress on stderr; Ctrl-C stops them.
 
-    try:
-        _follow_runs(store, subject)
-        _follow_comparison(store, subject)
-    except KeyboardInterrupt:
-        cancel(store, subject)
-        note("stopped; the same command goes on")
-        raise
+    where : the cluster; None for the worker.
+    """
+    from gmc_core.paper.claims.check import cancel, progress, submit
 
-
-def _follow_runs(store: Store, subject: Subject) -> None:
-    from gmc_core.paper.claims.check import submit
-    from gmc_core.runs.worker import ensure_worker
-
+    if where is not None and progress(store, subject).complete:
+        where = None  # there is nothing to compute
     runs = submit(store, subject)
+    ids = {run.id for run in runs.values()}
+    with computing(store, where, ids, only_run="claims") as ensure:
+        try:
+            _follow_runs(store, runs, ensure)
+            _follow_comparison(store, subject, ids, ensure)
+        except KeyboardInterrupt:
+            cancel(store, subject)
+            note("stopped; the same command goes on")
+            raise
+
+
+def _follow_runs(store: Store, runs: dict[str, Run], ensure: Callable[[], object]) -> None:
     told = {name for name, found in runs.items() if found.ended_for_good}
     resumed: list[str] = []
     note(f"{len(runs)} experiments, {len(told)} of them were there already")
@@ -122,7 +129,7 @@ def _follow_runs(store: Store, subject: Subject) -> None:
                 told.add(name)
                 note(f"[{len(told)}/{len(runs)}] {_line(found)}")
         if len(told) < len(runs):
-            ensure_worker(store)
+            ensure()
             time.sleep(POLL_SECONDS)
 
 
@@ -135,12 +142,15 @@ def _line(run: Run) -> str:
     return f"{run.title}: NMAE {figure(summary.get('nmae'))}, {spent}"
 
 
-def _follow_comparison(store: Store, subject: Subject) -> None:
+def _follow_comparison(
+    store: Store, subject: Subject, ids: set[str], ensure: Callable[[], object]
+) -> None:
+    """ids : of the runs that are computed; the comparison is added."""
     from gmc_core.paper.claims.check import submit_comparison
     from gmc_core.runs.comparisons import now_computed
-    from gmc_core.runs.worker import ensure_worker
 
     found = submit_comparison(store, subject)
+    ids.add(found.id)
     total = found.comparison.total if found.comparison else 0
     said, resumed = "", 0
     while not found.ended_for_good or (found.state == "interrupted" and resumed < PATIENCE):
@@ -153,7 +163,7 @@ def _follow_comparison(store: Store, subject: Subject) -> None:
         if line != said:
             said = line
             note(line)
-        ensure_worker(store)
+        ensure()
         time.sleep(POLL_SECONDS)
         found = store.run(found.id)
     if found.state != "finished":

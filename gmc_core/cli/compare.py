@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gmc_core.base.errors import ConfigError, GmcError
 from gmc_core.cli.arguments import FIT, add_experiment_arguments, config_from_arguments, whole
 from gmc_core.cli.comparison_tables import legend, markdown, methods_table, text_table
+from gmc_core.cli.dask import add_dask_argument, cluster_at
 from gmc_core.cli.output import (
     check_output,
     duration,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from gmc_core.comparison.compare import Comparison, Step
     from gmc_core.comparison.plan import ComparisonPlan
     from gmc_core.fitting.experiment import ExperimentConfig, Prepared
+    from gmc_core.runs.cluster.cluster import Cluster
     from gmc_core.runs.store import Run, Store
 
 EXAMPLES = """\
@@ -102,6 +104,7 @@ def add_parser(commands: Any) -> None:
     machine.add_argument(
         "--threads", type=whole, metavar="N", help="cores to use (default: all, or GMC_THREADS)"
     )
+    add_dask_argument(machine)
     output = parser.add_argument_group("output")
     output.add_argument(
         "--folder",
@@ -165,6 +168,7 @@ def _compared(
     from gmc_core.cli.progress import tell_prepared
     from gmc_core.cli.runs import open_store
     from gmc_core.comparison.comparators import method_named
+    from gmc_core.comparison.plan import ComparisonPlan
     from gmc_core.protocol.random_splits import check_seeds
 
     prepared = prepare_telling(config)
@@ -175,13 +179,15 @@ def _compared(
     numbers = (0,) if config.protocol == "pair" else args.seeds
     check_seeds(config.folds, numbers, prepared.ratings)
     told = Progress(len(methods) * len(numbers), config)
-    if args.folder is not None:
-        return _in_folder(args, config, prepared, methods, numbers, told)
-    from gmc_core.comparison.plan import ComparisonPlan
-
-    plan = ComparisonPlan.of(methods, numbers, args.reference, external)
-    with open_store() as store:
-        return as_run(store, config, plan, prepared, told, again=args.again, threads=args.threads)
+    with cluster_at(args.dask, args.threads) as cluster:
+        if args.folder is not None:
+            return _in_folder(args, config, prepared, methods, numbers, told, cluster)
+        plan = ComparisonPlan.of(methods, numbers, args.reference, external)
+        with open_store() as store:
+            return as_run(
+                store, config, plan, prepared, told,
+                again=args.again, threads=args.threads, cluster=cluster,
+            )  # fmt: skip
 
 
 def as_run(
@@ -193,6 +199,7 @@ def as_run(
     *,
     again: bool = False,
     threads: int | None = None,
+    cluster: Cluster | None = None,
 ) -> Comparison:
     """As a run of the store, which the pages show and may cancel.
 
@@ -212,8 +219,9 @@ def as_run(
         note(f"{len(plan.methods)} methods on {len(plan.seeds)} splits, as run {run.id}")
 
     run, computed = compute_here(
-        store, config, plan, prepared, again=again, threads=threads, begin=begin, tell=told.end
-    )
+        store, config, plan, prepared,
+        again=again, threads=threads, begin=begin, tell=told.end, cluster=cluster,
+    )  # fmt: skip
     if run.state == "cancelled":
         note(f"stopped; the same command goes on, and so does gmc runs resume {run.id}")
         raise KeyboardInterrupt
@@ -238,6 +246,7 @@ def _in_folder(
     methods: list[Method],
     numbers: tuple[int, ...],
     told: Progress,
+    cluster: Cluster | None,
 ) -> Comparison:
     """With its predictions in a folder of the person's choice, and no run."""
     from gmc_core.comparison.compare import compare
@@ -257,6 +266,7 @@ def _in_folder(
             folder=folder,
             team=ThreadPool(args.threads),
             on_end=told.end,
+            **({} if cluster is None else cluster.for_compare(config, prepared)),
         )
     except KeyboardInterrupt:
         note(f"stopped; the same command goes on (predictions are in {folder})")

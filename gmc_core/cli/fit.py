@@ -13,6 +13,7 @@ from gmc_core.cli.arguments import (
     memory_limit_from_arguments,
 )
 from gmc_core.cli.calibrate import add_intervals_argument, check_intervals, save_calibrated
+from gmc_core.cli.dask import cluster_at, experiment_at, refuse_detached
 from gmc_core.cli.output import check_output, duration, figure, note, size, table, write_json
 from gmc_core.cli.parser import add_command
 from gmc_core.fitting.config import DRAWN, EVERYONE, ExperimentConfig
@@ -42,7 +43,7 @@ def add_parser(commands: Any) -> None:
         examples=EXAMPLES,
     )
     add_experiment_arguments(parser)
-    add_resource_arguments(parser).add_argument(
+    add_resource_arguments(parser, dask=True).add_argument(
         "--long", action="store_true", help="start also what will take longer than an hour"
     )
     output = parser.add_argument_group("output")
@@ -79,6 +80,7 @@ def run(args: argparse.Namespace) -> int:
             "predict nothing without its ratings; leave out --without-ratings."
         )
     check_intervals(args.intervals, args.model_out)
+    refuse_detached(args)
     if args.detach:
         return _detach(args, config)
     if args.again:
@@ -87,19 +89,21 @@ def run(args: argparse.Namespace) -> int:
     check_output(args.model_out, "--model-out")
     from gmc_core.cli.data import prepare_telling
     from gmc_core.cli.progress import run_with_progress, tell_prepared
-    from gmc_core.fitting.experiment import Experiment
     from gmc_core.gaussian.linalg.threads import ThreadPool
 
     team = ThreadPool(args.threads)
     limit = memory_limit_from_arguments(args)
     prepared = prepare_telling(config)
     tell_prepared(prepared)
-    experiment = Experiment(config, prepared=prepared, team=team, memory_limit=limit)
-    try:
-        run_with_progress(experiment, however_long=args.long)
-    except (KeyboardInterrupt, NumericalError) as error:
-        _keep(args, experiment, error)
-        raise
+    with cluster_at(args.dask, args.threads) as cluster:
+        experiment = experiment_at(
+            cluster, config, prepared, team, limit, wants_state=args.model_out is not None
+        )
+        try:
+            run_with_progress(experiment, however_long=args.long)
+        except (KeyboardInterrupt, NumericalError) as error:
+            _keep(args, experiment, error)
+            raise
     result = experiment.result()
     if args.json is not None:
         write_json(args.json, result)

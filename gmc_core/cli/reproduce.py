@@ -10,6 +10,7 @@ from gmc_core.base.errors import ConfigError
 from gmc_core.cli import reproduce_systems
 from gmc_core.cli.arguments import add_resource_arguments, memory_limit_from_arguments
 from gmc_core.cli.compare import names
+from gmc_core.cli.dask import cluster_at, experiment_at
 from gmc_core.cli.output import check_output, duration, figure, note, table, write_json
 from gmc_core.cli.parser import add_command
 from gmc_core.cli.values import number, whole
@@ -61,7 +62,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--dtype", choices=("float64", "float32"), default="float64")
     parser.add_argument("--json", metavar="FILE", help="write the results ('-' for stdout)")
-    add_resource_arguments(parser)
+    add_resource_arguments(parser, dask=True)
     parser.set_defaults(run=run)
 
 
@@ -80,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
         reproduce_systems.chosen(args.systems)
     from gmc_core.cli.data import prepare_telling
     from gmc_core.cli.progress import run_with_progress, tell_prepared
-    from gmc_core.fitting.experiment import Experiment, ExperimentConfig
+    from gmc_core.fitting.experiment import ExperimentConfig
     from gmc_core.gaussian.linalg.threads import ThreadPool
     from gmc_core.gaussian.settings import FitSettings
     from gmc_core.paper.published import EACHMOVIE, MOVIELENS_1M
@@ -109,15 +110,17 @@ def run(args: argparse.Namespace) -> int:
         )
     results: dict[str, Any] = {}
     scores: dict[str, Scores] = {}
-    for protocol, config in configs.items():
-        note(f"{protocol} generalization")
-        experiment = Experiment(config, prepared=prepared, team=team, memory_limit=limit)
-        run_with_progress(experiment)
-        result = experiment.result()
-        results[protocol] = result
-        summary = result["summary"]
-        scores[protocol] = Scores(**{name: summary[name] for name in Scores.__dataclass_fields__})
-        note(f"{protocol} generalization took {duration(summary['seconds'])}")
+    with cluster_at(args.dask, args.threads) as cluster:
+        for protocol, config in configs.items():
+            note(f"{protocol} generalization")
+            experiment = experiment_at(cluster, config, prepared, team, limit)
+            run_with_progress(experiment)
+            result = experiment.result()
+            results[protocol] = result
+            summary = result["summary"]
+            wanted = {name: summary[name] for name in Scores.__dataclass_fields__}
+            scores[protocol] = Scores(**wanted)
+            note(f"{protocol} generalization took {duration(summary['seconds'])}")
     if args.json is not None:
         compared = {"comparable": not reasons, "differences": reasons}
         write_json(args.json, {"table": number_of_table, **compared, **results})
@@ -137,7 +140,7 @@ def _random(args: argparse.Namespace) -> int:
 
     from gmc_core.cli.data import prepare_telling
     from gmc_core.cli.progress import run_with_progress, tell_prepared
-    from gmc_core.fitting.experiment import Experiment, ExperimentConfig, describe
+    from gmc_core.fitting.experiment import ExperimentConfig, describe
     from gmc_core.gaussian.linalg.threads import ThreadPool
     from gmc_core.gaussian.models import settings_for
     from gmc_core.paper.random_holdout import RANDOM_TABLES, random_table_for
@@ -161,9 +164,10 @@ def _random(args: argparse.Namespace) -> int:
         )
         note(f"does not compare: there are published figures for {known}, not for these data")
     limit, team = memory_limit_from_arguments(args), ThreadPool(args.threads)
-    experiment = Experiment(config, prepared=prepared, team=team, memory_limit=limit)
-    run_with_progress(experiment)
-    result = experiment.result()
+    with cluster_at(args.dask, args.threads) as cluster:
+        experiment = experiment_at(cluster, config, prepared, team, limit)
+        run_with_progress(experiment)
+        result = experiment.result()
     if args.json is not None:
         content = {"table": RANDOM, "comparable": found is not None, "random": result}
         write_json(args.json, content)

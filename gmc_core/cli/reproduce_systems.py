@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gmc_core.base.errors import ConfigError
 from gmc_core.cli.compare import Progress, as_run
 from gmc_core.cli.comparison_tables import interval
+from gmc_core.cli.dask import cluster_at
 from gmc_core.cli.output import figure, note, size, table, write_json
 
 if TYPE_CHECKING:
@@ -74,11 +75,13 @@ def reproduce_systems(
     plan = ComparisonPlan.of(methods, seeds)
     rows: dict[str, list[SystemRow]] = {}
     failures: list[str] = []
-    with open_store() as store:
+    with cluster_at(args.dask, args.threads) as cluster, open_store() as store:
         for protocol, config in plain.items():
             note(f"{protocol} generalization")
             told = Progress(plan.total, config)
-            comparison = as_run(store, config, plan, prepared, told, threads=args.threads)
+            comparison = as_run(
+                store, config, plan, prepared, told, threads=args.threads, cluster=cluster
+            )
             rows[protocol] = system_rows(published, protocol, comparison, own, not reasons)
             failures += [f"{one.label}: {one.failure}" for one in comparison.rows() if one.failure]
     if args.json is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gmc_core.cli.arguments import (
@@ -12,6 +13,7 @@ from gmc_core.cli.arguments import (
     number,
     whole,
 )
+from gmc_core.cli.dask import add_dask_argument, computing, refuse_detached
 from gmc_core.cli.output import check_output, figure, note, write_json
 from gmc_core.cli.parser import add_command
 
@@ -55,6 +57,7 @@ def add_parser(commands: Any) -> None:
         "--seeds", type=wholes, default=(0,), metavar="N,N,…", help="of the splits (default: 0)"
     )
     add_experiment_arguments(parser, skip=("epsilon", "iterations", "seed", "repetitions"))
+    add_dask_argument(parser.add_argument_group("this machine, or others"))
     output = parser.add_argument_group("output")
     output.add_argument("--label", default="", metavar="TEXT", help="a name for it")
     output.add_argument("--json", metavar="FILE", help="write the results ('-' for stdout)")
@@ -68,10 +71,10 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Run the sweep."""
+    refuse_detached(args)
     check_output(args.json, "--json")
     from gmc_core.cli.runs import found_sentence, open_store
     from gmc_core.runs.sweeps import SweepConfig, submit_or_find_sweep
-    from gmc_core.runs.worker import ensure_worker
 
     base = config_from_arguments(args, epsilon=args.epsilon[0], iterations=max(args.iterations))
     sweep = SweepConfig(base, args.epsilon, args.iterations, args.seeds)
@@ -81,24 +84,28 @@ def run(args: argparse.Namespace) -> None:
         )
         if not new:
             note(f"{found_sentence(parent, 'sweep')} --again repeats it.")
-        if parent.state != "finished":
-            ensure_worker(store)
-        if args.detach:
-            print(parent.id)
-            return
-        try:
-            parent = follow(store, parent)
-        except KeyboardInterrupt:
-            store.cancel(parent.id)
-            note(f"stopped; gmc runs resume {parent.id} goes on")
-            raise
+        where = None if parent.state == "finished" else args.dask
+        children = {child.id for child in store.runs(parent=parent.id)}
+        with computing(store, where, children, parent.id) as ensure:
+            if parent.state != "finished":
+                ensure()
+            if args.detach:
+                print(parent.id)
+                return
+            try:
+                parent = follow(store, parent, ensure)
+            except KeyboardInterrupt:
+                store.cancel(parent.id)
+                note(f"stopped; gmc runs resume {parent.id} goes on")
+                raise
         tell(store, parent, args.json)
 
 
-def follow(store: Store, parent: Run) -> Run:
-    """Wait for the end, with progress on stderr."""
-    from gmc_core.runs.worker import ensure_worker
+def follow(store: Store, parent: Run, ensure: Callable[[], object]) -> Run:
+    """Wait for the end, with progress on stderr.
 
+    ensure : sees to it that the work goes on.
+    """
     note(f"sweep {parent.id} of {sum(parent.children.values())} runs")
     told: set[str] = set()
     while True:
@@ -114,7 +121,7 @@ def follow(store: Store, parent: Run) -> Run:
         parent = store.run(parent.id)
         if parent.ended_for_good:
             return parent
-        ensure_worker(store)
+        ensure()
         time.sleep(POLL_SECONDS)
 
 

@@ -6,12 +6,14 @@ import argparse
 from typing import Any
 
 from gmc_core.cli.arguments import number
+from gmc_core.cli.dask import add_dask_argument
 from gmc_core.cli.parser import add_command
 
 EXAMPLES = """\
   gmc worker                      until nothing has been queued for a minute
   gmc worker --once               one run
   gmc worker --idle-seconds 0     until the queue is empty
+  gmc worker --dask local:4       in four processes of this machine
 """
 
 
@@ -43,12 +45,14 @@ def add_parser(commands: Any) -> None:
         metavar="S",
         help="save the full state of a run at most so often (default: 60)",
     )
+    add_dask_argument(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Work."""
     import logging
+    import os
     import sys
 
     from gmc_core.runs.store import Store
@@ -57,7 +61,15 @@ def run(args: argparse.Namespace) -> int:
     logging.basicConfig(
         level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s"
     )
+    where = args.dask or os.environ.get("GMC_DASK")
     with Store() as store:
+        if where:
+            from gmc_core.runs.worker.on_cluster import work_on
+
+            work_on(
+                store, where, idle_seconds=args.idle_seconds, once=args.once, beside=args.beside
+            )
+            return 0
         work(
             store,
             idle_seconds=args.idle_seconds,

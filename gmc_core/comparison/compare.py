@@ -13,15 +13,17 @@ includes what another draw of training ratings does; with few splits it is wide.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gmc_core.base.errors import ConfigError, DataError, GmcError
+from gmc_core.base.errors import ClusterError, ConfigError, DataError, GmcError
 from gmc_core.comparison.comparators.measure import Outcome, run_method
 from gmc_core.comparison.comparators.method import Method
 from gmc_core.comparison.comparison_files import HeldOutValues, ResultFiles, held_out_of, method_key
@@ -247,6 +249,15 @@ class Step:
         return score(self.outcome.predictions, split.test_values, split.train.scale).nmae
 
 
+# Begins a step's fit with a team's threads; what it returns waits for the outcome.
+Begin = Callable[[Step, ThreadPool], Callable[[], Outcome]]
+
+
+def begin_here(step: Step, team: ThreadPool) -> Callable[[], Outcome]:
+    """The fit is done in this process, when its outcome is asked for."""
+    return partial(run_method, step.method, step.split, team)
+
+
 def compare(
     methods: Sequence[Method],
     splits: Iterable[Split],
@@ -256,6 +267,8 @@ def compare(
     team: ThreadPool | None = None,
     on_begin: Callable[[Step], object] | None = None,
     on_end: Callable[[Step, Comparison], object] | None = None,
+    begin: Begin = begin_here,
+    ahead: int = 0,
 ) -> Comparison:
     """Run every method on every split.
 
@@ -271,6 +284,8 @@ def compare(
         the same method, settings and split is not computed again.
     team : threads, and the way to stop.
     on_begin, on_end : called before and after each method on each split.
+    begin : where the fits are done. ahead : how many may have begun besides the one that is
+        waited for. They end in the order in which they began.
 
     Raises
     ------
@@ -291,6 +306,20 @@ def compare(
     files = ResultFiles(folder) if isinstance(folder, Path) else folder
     result: Comparison | None = None
     index = 0
+    begun: deque[tuple[Step, HeldOutValues, Callable[[], Outcome] | None]] = deque()
+
+    def end_first() -> None:
+        assert result is not None
+        step, held, outcome = begun.popleft()
+        if outcome is not None:
+            step = _ended(step, held, outcome, files)
+        if step.outcome is not None:
+            result.outcomes[step.method.name, held.key] = step.outcome
+        else:
+            result.failures[step.method.name, held.key] = step.failure
+        if on_end is not None:
+            on_end(step, result)
+
     for split_index, split in enumerate(splits):
         held = held_out_of(split)
         if result is None:
@@ -305,25 +334,28 @@ def compare(
             index += 1
             if on_begin is not None:
                 on_begin(step)
-            step = _one(step, held, files, team)
-            if step.outcome is not None:
-                result.outcomes[method.name, held.key] = step.outcome
+            found = None if files is None else files.outcome(method, held)
+            if found is not None:
+                begun.append((replace(step, outcome=found, reused=True), held, None))
             else:
-                result.failures[method.name, held.key] = step.failure
-            if on_end is not None:
-                on_end(step, result)
+                begun.append((step, held, begin(step, team)))
+            if len(begun) > ahead:
+                end_first()
+    while begun:
+        end_first()
     if result is None:
         raise DataError("There are no splits to compare on. Give at least one seed.")
     return result
 
 
-def _one(step: Step, held: HeldOutValues, files: ResultFiles | None, team: ThreadPool) -> Step:
-    """The step with its outcome, found or computed, or with the reason why there is none."""
-    found = None if files is None else files.outcome(step.method, held)
-    if found is not None:
-        return replace(step, outcome=found, reused=True)
+def _ended(
+    step: Step, held: HeldOutValues, waited: Callable[[], Outcome], files: ResultFiles | None
+) -> Step:
+    """The step with its outcome, which is kept, or with the reason why there is none."""
     try:
-        outcome = run_method(step.method, step.split, team)
+        outcome = waited()
+    except ClusterError:
+        raise  # no fault of the method
     except GmcError as error:
         return replace(step, failure=str(error))
     if files is not None:

@@ -269,16 +269,12 @@ def test_a_run_whose_worker_died_is_resumed_a_few_times(store, subject, monkeypa
         tries.append(1)
         end_one(store, "interrupted", "The worker died.")
 
-    monkeypatch.setitem(
-        sys.modules, "gmc_core.runs.worker", SimpleNamespace(ensure_worker=dying_worker)
-    )
     monkeypatch.setattr("gmc_core.cli.claims.POLL_SECONDS", 0)
     one = {"paper": submit(store, subject)["paper"]}
     for run in store.runs():
         if run.id != one["paper"].id:
             store.cancel(run.id)
-    monkeypatch.setattr(check, "submit", lambda store, subject: one)
-    _follow_runs(store, subject)
+    _follow_runs(store, one, lambda: dying_worker(store))
     assert len(tries) == 1 + PATIENCE
     assert "interrupted. The worker died." in capsys.readouterr().err
 

@@ -148,7 +148,7 @@ def test_kinds_of_the_core_stay_as_they_were_released() -> None:
     kinds = {error.kind for error in all_errors() if error.__module__ == errors.__name__}
     assert kinds == {
         "error", "data", "settings", "numerical", "not-positive-definite", "not-finite", "memory",
-        "download", "model-file", "unknown-id",
+        "download", "model-file", "unknown-id", "cluster",
     }  # fmt: skip
     assert errors.BREAKDOWNS == {"numerical", "not-positive-definite", "not-finite"}
 

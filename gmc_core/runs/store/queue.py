@@ -12,7 +12,7 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
@@ -102,10 +102,12 @@ def beat(store: Store, worker: str, run: str | None) -> tuple[bool, bool]:
         return mine and bool(rows[0]["cancel"]), not mine
 
 
-def take(store: Store, worker: str, id: str | None = None) -> Claim | None:
+def take(
+    store: Store, worker: str, id: str | None = None, *, among: Collection[str] | None = None
+) -> Claim | None:
     """The oldest queued run, now this worker's; None if there is none.
 
-    id : this one instead, whatever else waits.
+    id : this one instead, whatever else waits. among : one of these only.
     """
     with store.writing() as database:
         # A worker that was expired while it slept is alive after all.
@@ -113,18 +115,19 @@ def take(store: Store, worker: str, id: str | None = None) -> Claim | None:
             raise Lost
         rows = store.rows(
             "SELECT id FROM runs WHERE state = 'queued' AND kind != 'sweep' "
-            "AND id = coalesce(?, id) ORDER BY number LIMIT 1",
+            "AND id = coalesce(?, id) ORDER BY number",
             id,
         )  # fmt: skip
-        if not rows:
+        chosen = next((row["id"] for row in rows if among is None or row["id"] in among), None)
+        if chosen is None:
             return None
         database.execute(
             "UPDATE runs SET state = 'running', worker = ?, started = coalesce(started, ?), "
             "cancel = 0, message = '', error_kind = NULL, error_iteration = NULL, machine = ?, "
             "version = ? WHERE id = ?",
-            (worker, time.time(), json.dumps(machine()), package_version(), rows[0]["id"]),
+            (worker, time.time(), json.dumps(machine()), package_version(), chosen),
         )
-        return Claim(store, worker, store.run(rows[0]["id"]))
+        return Claim(store, worker, store.run(chosen))
 
 
 class Claim:

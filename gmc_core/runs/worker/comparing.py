@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,9 @@ from gmc_core.runs.store.run import State
 from gmc_core.runs.worker.attempt import Attempt, Cache
 from gmc_core.runs.worker.heartbeat import Heartbeat
 
+if TYPE_CHECKING:
+    from gmc_core.runs.cluster.cluster import Cluster
+
 log = logging.getLogger(__name__)
 
 Tell = Callable[[Step, Comparison], object]
@@ -45,14 +48,20 @@ class ComparisonAttempt(Attempt):
     ----------
     claim, heartbeat, cache : as of :class:`Attempt`.
     tell : called after each fit.
+    cluster : where to fit; here by default.
     """
 
     def __init__(
-        self, claim: Claim, heartbeat: Heartbeat, cache: Cache, tell: Tell | None = None
+        self,
+        claim: Claim,
+        heartbeat: Heartbeat,
+        cache: Cache,
+        tell: Tell | None = None,
+        cluster: Cluster | None = None,
     ) -> None:
         super().__init__(claim, heartbeat, cache)
-        self.tell = tell
-        self.began = 0.0
+        self.tell, self.cluster = tell, cluster
+        self.began: dict[int, float] = {}  # by the step's index
 
     def _run(self) -> None:
         claim, plan = self.claim, self.claim.run.comparison
@@ -70,6 +79,9 @@ class ComparisonAttempt(Attempt):
             claim.clear_files()
         remove_parts(claim.folder)
         self._with_retries(lambda: claim.start_cells(anew=other_data))
+        elsewhere: dict[str, Any] = {}
+        if self.cluster is not None:
+            elsewhere = self.cluster.for_compare(self.config, prepared)
         comparison = compare(
             methods,
             (self.cache.split(self.config, prepared, seed) for seed in plan.seeds),
@@ -78,6 +90,7 @@ class ComparisonAttempt(Attempt):
             team=self.team,
             on_begin=self._begin,
             on_end=self._ended,
+            **elsewhere,
         )
         failed = len(comparison.failures)
         message = f"{failed} of {plan.total} fits have failed." if failed else ""
@@ -85,7 +98,7 @@ class ComparisonAttempt(Attempt):
         self._with_retries(lambda: claim.end("finished", message, summary))
 
     def _begin(self, step: Step) -> None:
-        self.began = time.time()
+        self.began[step.index] = time.time()
         self._put(self._cell(step))
 
     def _ended(self, step: Step, comparison: Comparison) -> None:
@@ -108,7 +121,7 @@ class ComparisonAttempt(Attempt):
 
     def _cell(self, step: Step) -> Cell:
         keys = (step.split_key, step.method_key)
-        return Cell(step.split_index, step.method.name, "running", self.began, *keys)
+        return Cell(step.split_index, step.method.name, "running", self.began[step.index], *keys)
 
     def _put(self, cell: Cell) -> None:
         self._with_retries(lambda: self.claim.put_cell(cell))
@@ -141,6 +154,7 @@ def compute_here(
     threads: int | None = None,
     begin: Callable[[Run], object] | None = None,
     tell: Tell | None = None,
+    cluster: Cluster | None = None,
 ) -> tuple[Run, bool]:
     """Submit a comparison and compute it in this process, whatever else waits in the queue.
 
@@ -152,6 +166,7 @@ def compute_here(
     config, plan, again : of :meth:`gmc_core.runs.store.Store.submit_comparison`.
     prepared : the data. threads : default all cores.
     begin : called with the run before the first fit. tell : called after each fit.
+    cluster : where to fit; here by default.
 
     Returns
     -------
@@ -184,7 +199,7 @@ def compute_here(
     cache.put(claim.run.config, prepared)
     handlers = _listen(heartbeat)
     try:
-        attempt = ComparisonAttempt(claim, heartbeat, cache, tell)
+        attempt = ComparisonAttempt(claim, heartbeat, cache, tell, cluster)
         attempt.team = ThreadPool(threads, heartbeat.should_stop)
         attempt.run()
     except Lost:

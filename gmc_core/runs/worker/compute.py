@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from gmc_core.base.errors import GmcError
 from gmc_core.fitting.auto import Trial, choose, first_settings
@@ -25,6 +28,10 @@ from gmc_core.runs.worker.attempt import Attempt, Cache
 from gmc_core.runs.worker.calibrating import ask_if_cheap
 from gmc_core.runs.worker.heartbeat import Heartbeat
 
+if TYPE_CHECKING:
+    from gmc_core.runs.cluster.cluster import Cluster
+    from gmc_core.runs.cluster.remote_fit import RemoteFit
+
 log = logging.getLogger(__name__)
 
 CHECKPOINT_SECONDS = 60.0
@@ -33,6 +40,10 @@ CHECKPOINT_SECONDS = 60.0
 def worth_a_picture(iteration: int) -> bool:
     """All iterations while Σ forms, fewer later: a thousand pictures take 600 MB."""
     return iteration <= 30 or iteration % (10 if iteration <= 300 else 100) == 0
+
+
+def _write(content: bytes, file: BinaryIO) -> None:
+    file.write(content)
 
 
 class Computation(Attempt):
@@ -44,12 +55,20 @@ class Computation(Attempt):
     heartbeat : says when to stop.
     cache : data of the run before.
     checkpoint_seconds : least time between two full states on disk.
+    cluster : where to fit; here by default. From there come records while it goes on, pictures and
+        the model at the end, and no states.
     """
 
     def __init__(
-        self, claim: Claim, heartbeat: Heartbeat, cache: Cache, checkpoint_seconds: float
+        self,
+        claim: Claim,
+        heartbeat: Heartbeat,
+        cache: Cache,
+        checkpoint_seconds: float,
+        cluster: Cluster | None = None,
     ) -> None:
         super().__init__(claim, heartbeat, cache)
+        self.cluster = cluster
         self.checkpoint_seconds = checkpoint_seconds
         self.key = ""
         self.experiment: Experiment | None = None
@@ -71,11 +90,22 @@ class Computation(Attempt):
         cached = self.claim.cached_run(self.key)
         if cached is not None and self.claim.take_over(cached):
             return
-        self.experiment = experiment = Experiment(
-            self.config, prepared=prepared, team=self.team, done=self._collect_finished()
-        )
+        done, begin = self._collect_finished(), None
+        if self.cluster is None:
+            self.experiment = Experiment(self.config, prepared=prepared, team=self.team, done=done)
+            begin = partial(self._begin, prepared)
+        else:
+            self.experiment = self.cluster.experiment(
+                self.config,
+                prepared=prepared,
+                team=self.team,
+                done=done,
+                wants_state=self.claim.run.keeps_model,
+                pictures=self._wants_picture,
+            )
+        experiment = self.experiment
         experiment.run(
-            begin=lambda index: self._begin(prepared, index),
+            begin=begin,
             on_start=self._started,
             on_record=self._iterated,
             on_end=self._ended,
@@ -183,6 +213,9 @@ class Computation(Attempt):
         records = self.experiment.records
         cost = cost_with_estimate(fit.cost.as_dict(), estimate_of_fit(fit, len(self.config.seeds)))
         self._with_retries(lambda: self.claim.start_at(index, records, cost))
+        self.repetition = index
+        if self.cluster is not None:
+            return
         if fit.settings.iterations:
             compile_for(fit.settings)  # not inside the first iteration
         # Its own pool: the picture of a finished iteration is not to be cancelled.
@@ -192,18 +225,27 @@ class Computation(Attempt):
     def _iterated(self, index: int, record: IterationRecord) -> None:
         assert self.fit is not None
         last = record.iteration == self.fit.settings.iterations
-        if last or (self.claim.run.keeps_model and worth_a_picture(record.iteration)):
+        if self.binner is not None and self._wants_picture(record.iteration):
             self._paint()
         self._with_retries(lambda: self.claim.add_record(index, record))
+        if self.cluster is not None:
+            return
         if not last and time.monotonic() - self._saved >= self.checkpoint_seconds:
             self._checkpoint()
             self._saved = time.monotonic()
 
     def _ended(self, index: int, result: Repetition) -> None:
         assert self.fit is not None
+        if self.cluster is not None:
+            self._keep_pictures(cast("RemoteFit", self.fit).pictures)
         held_out = artifacts.HeldOut.of(self.fit.split, result.predictions)
         self._with_retries(lambda: artifacts.save_held_out(self.claim.folder, index, held_out))
         self._with_retries(lambda: self.claim.add_repetition(index, result.as_dict()))
+
+    def _wants_picture(self, iteration: int) -> bool:
+        """Always of the last; of others where the run keeps its model."""
+        last = iteration == self.config.fit.iterations
+        return last or (self.claim.run.keeps_model and worth_a_picture(iteration))
 
     # Files ----------------------------------------------------------------------
 
@@ -213,9 +255,17 @@ class Computation(Attempt):
         path = artifacts.picture_path(self.claim.folder, self.repetition, iteration)
         if path.exists():
             return
-        picture = self.fit.look(self.binner.binned)
+        self._write_picture(iteration, self.fit.look(self.binner.binned).save)
+
+    def _keep_pictures(self, pictures: dict[int, bytes]) -> None:
+        """Those that a worker of the cluster has made."""
+        for iteration, content in pictures.items():
+            self._write_picture(iteration, partial(_write, content))
+
+    def _write_picture(self, iteration: int, save: Callable[[BinaryIO], object]) -> None:
+        path = artifacts.picture_path(self.claim.folder, self.repetition, iteration)
         try:
-            write_atomically(path, picture.save, durable=False)
+            write_atomically(path, save, durable=False)
         except StoreError as error:
             log.warning("No picture of iteration %d: %s", iteration, error)
 
@@ -257,6 +307,8 @@ class Computation(Attempt):
                 return f"The model of iteration {self.fit.iteration} is kept."
         except GmcError as error:
             return f"The model could not be kept: {error}"
+        if self.cluster is not None:
+            return ""
         if self.claim.run.keeps_model and state != "interrupted":
             return "No iteration was finished, so there is no model."
         return ""

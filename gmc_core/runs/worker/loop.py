@@ -8,6 +8,7 @@ import secrets
 import signal
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -19,6 +20,7 @@ from gmc_core.runs.worker.calibrating import calibrate_one
 from gmc_core.runs.worker.comparing import ComparisonAttempt
 from gmc_core.runs.worker.compute import CHECKPOINT_SECONDS, Computation
 from gmc_core.runs.worker.heartbeat import Heartbeat
+from gmc_core.runs.worker.slot import Slot
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +36,7 @@ def work(
     beside: bool = False,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     polite: bool = True,
+    slot: Slot | None = None,
 ) -> int:
     """Compute queued runs, one at a time, until there are none.
 
@@ -46,13 +49,15 @@ def work(
     beside : work even if another worker is alive (each run still has one worker).
     checkpoint_seconds : least time between two full states of a run on disk.
     polite : lower this process's priority, so that pages stay quick.
+    slot : one of several loops of this process, which fit on a cluster.
 
     Returns
     -------
     How many runs were taken; 0 if another worker is alive.
     """
     worker = secrets.token_hex(5)
-    if not register(store, worker, beside=beside):
+    only_run = None if slot is None else slot.only_run
+    if not register(store, worker, beside=beside, only_run=only_run):
         log.info("Another worker is alive.")
         return 0
     if polite:
@@ -60,17 +65,25 @@ def work(
             os.nice(NICENESS)
     heartbeat = Heartbeat(store.path, worker)
     warming = threading.Thread(target=warm_up, name="warm-up", daemon=True)
-    warming.start()
-    cache, taken = Cache(), 0
+    if slot is None:
+        warming.start()
+    else:
+        slot.begin(heartbeat)
+    cluster, cache = (None, Cache()) if slot is None else (slot.cluster, slot.cache)
+    among, taken = None if slot is None else slot.among, 0
     last_work = time.monotonic()
-    handlers = _listen(heartbeat)
+
+    def end() -> None:
+        heartbeat.ending = True
+
+    handlers = listen(end)
     try:
         while not heartbeat.ending:
             try:
-                claim = take(store, worker)
+                claim = take(store, worker, among=among)
             except Lost:
                 # Its entry expired while the computer slept; register again.
-                if not register(store, worker, beside=beside):
+                if not register(store, worker, beside=beside, only_run=only_run):
                     return taken
                 continue
             except StoreError as error:
@@ -82,9 +95,9 @@ def work(
                 heartbeat.watch(claim.run.id)
                 attempt: Attempt
                 if claim.run.comparison is not None:
-                    attempt = ComparisonAttempt(claim, heartbeat, cache)
+                    attempt = ComparisonAttempt(claim, heartbeat, cache, cluster=cluster)
                 else:
-                    attempt = Computation(claim, heartbeat, cache, checkpoint_seconds)
+                    attempt = Computation(claim, heartbeat, cache, checkpoint_seconds, cluster)
                 with suppress(Lost):
                     attempt.run()
                 heartbeat.watch(None)
@@ -92,7 +105,7 @@ def work(
                 last_work = time.monotonic()
                 if once:
                     return taken
-            elif calibrate_one(store, heartbeat):
+            elif (slot is None or slot.calibrates) and calibrate_one(store, heartbeat):
                 last_work = time.monotonic()
             elif time.monotonic() - last_work >= idle_seconds:
                 if retire(store, worker, if_idle=True):
@@ -105,17 +118,15 @@ def work(
         for number, handler in handlers.items():
             signal.signal(number, handler)
         heartbeat.stop()
-        warming.join()  # a process that ends amid compiled code may crash
+        if slot is None:
+            warming.join()  # a process that ends amid compiled code may crash
         with suppress(StoreError):
             retire(store, worker)
 
 
-def _listen(heartbeat: Heartbeat) -> dict[signal.Signals, Any]:
+def listen(end: Callable[[], object]) -> dict[signal.Signals, Any]:
     """Make SIGTERM and Ctrl-C end the work in good order; returns the old handlers."""
     if threading.current_thread() is not threading.main_thread():
         return {}  # signals belong to the main thread
-
-    def end(*_: object) -> None:
-        heartbeat.ending = True
-
-    return {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
+    signals = (signal.SIGTERM, signal.SIGINT)
+    return {number: signal.signal(number, lambda *_: end()) for number in signals}

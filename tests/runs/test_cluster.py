@@ -81,7 +81,9 @@ def equal(one: Experiment, other: Experiment) -> None:
         assert (mine.scores, mine.baselines) == (its.scores, its.baselines)
 
 
-@pytest.mark.parametrize("settings", [{}, {"model": "factor"}, {"dtype": "float32"}], ids=str)
+@pytest.mark.parametrize(
+    "settings", [{}, {"model": "factor", "noise": 0.5}, {"dtype": "float32"}], ids=str
+)
 def test_repetitions_are_those_of_this_process(cluster, settings) -> None:
     config = replace(small(**settings), repetitions=3)
     here, told = undisturbed(config), []

@@ -133,7 +133,7 @@ def outcomes(run: Run, others: Sequence[Run]) -> None:
                     query_params={"chapter": "steps"},
                 )
             st.button(
-                "Open",
+                "Open run",
                 key=f"open_{other.id}",
                 icon=":material/open_in_full:",
                 help="Show this run, with the present one beside it.",
@@ -153,15 +153,11 @@ def progress(run: Run, others: Sequence[Run]) -> None:
 
 
 def _line(other: Run, told: str, text: str) -> DeltaGenerator:
-    """The line of a run, of which more can follow at its right."""
-    row = st.container(horizontal=True, vertical_alignment="center", gap="small")
+    """The line of a run; what it returns is the room at its right."""
+    left, right = st.columns([4, 1.4], vertical_alignment="center")
     label, colour = BADGES.get(other.state, (other.state, "orange"))
-    row.markdown(
-        f":{colour}-badge[{label}] **{escape(told)}**: {text}",
-        width="stretch",
-        help=name_help(other),
-    )
-    return row
+    left.markdown(f":{colour}-badge[{label}] **{escape(told)}**: {text}", help=name_help(other))
+    return right.container(horizontal=True, horizontal_alignment="right", gap="small")
 
 
 def _open(run: Run, others: Sequence[Run], other: Run) -> None:
@@ -193,8 +189,7 @@ def difference_words(found: PairedDifference) -> str:
     lower = found.mean < 0
     clearly = f"**clearly {'better' if lower else 'worse'}**: " if found.resolved else ""
     text = (
-        f"{clearly}{abs(found.mean):.4f} {'lower' if lower else 'higher'} than this run; the "
-        f"difference lies in [{minus(f'{found.low:.4f}')}, {minus(f'{found.high:.4f}')}] with 95 % "
-        "confidence"
+        f"{clearly}{abs(found.mean):.4f} {'lower' if lower else 'higher'} than this run (95 % "
+        f"interval of the difference: {minus(f'{found.low:.4f}')} to {minus(f'{found.high:.4f}')})"
     )
     return f"{text}." if found.resolved else f"{text}, so these ratings do not settle it."

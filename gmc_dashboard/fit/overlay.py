@@ -157,7 +157,9 @@ def _line(other: Run, told: str, text: str) -> DeltaGenerator:
     left, right = st.columns([4, 1.4], vertical_alignment="center")
     label, colour = BADGES.get(other.state, (other.state, "orange"))
     left.markdown(f":{colour}-badge[{label}] **{escape(told)}**: {text}", help=name_help(other))
-    return right.container(horizontal=True, horizontal_alignment="right", gap="small")
+    return right.container(
+        horizontal=True, horizontal_alignment="right", vertical_alignment="center", gap="small"
+    )
 
 
 def _open(run: Run, others: Sequence[Run], other: Run) -> None:

@@ -74,7 +74,8 @@ def show(run: Run) -> None:
                 advice.show(run, seen, others, 2 if _briefly() else advice.SHOWN)
             if length > 1:
                 playing.controls(run, length)
-    if playing.place(run) is None:
+    touring = tour.asked() is not None
+    if not touring and playing.place(run) is None:
         overlay.outcomes(run, others)
     pending = not known.ready or any(one.state in overlay.ACTIVE for one in (run, *others))
     moves = playing.is_playing(run)
@@ -82,7 +83,9 @@ def show(run: Run) -> None:
     body = st.fragment(_body, run_every=every)
     states = tuple(_frame(one) for one in (run, *others))
     body(states, known.ready, known.problem)
-    if run.state == "finished" and tour.asked() is None:
+    if touring:  # its sentence says what came of them; the picture comes first
+        overlay.outcomes(run, others)
+    elif run.state == "finished":
         overlay.picker(run, others)
     overlay.opened(run)
     if run.ended_for_good:

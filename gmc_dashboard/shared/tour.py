@@ -68,10 +68,9 @@ def what_went_wrong(run: Run) -> str:
 def who_won(run: Run) -> str:
     """How the run's error compares with the first fit's, once both have finished; else ""."""
     first = context.store().run(queue()["paper"])
-    errors = [(each.summary or {}).get("nmae") for each in (run, first)]
-    if first.state != "finished" or None in errors:
+    own, other = ((each.summary or {}).get("nmae") for each in (run, first))
+    if first.state != "finished" or own is None or other is None:
         return ""
-    own, other = errors
     won = "Ordered grades win" if own < other else "Ordered grades do not win here"
     found = difference(context.store(), run, first)
     clearly = "clearly " if found is not None and found.resolved else ""

@@ -154,7 +154,6 @@ def asked() -> int | None:
 
 def open_step(number: int) -> None:
     """Go to a step, counted from 1, with the ids of its runs in the address."""
-    st.session_state.pop(_STOPPED, None)
     step, ids = STEPS[number - 1], queue()
     query = {name: value.format_map(ids) for name, value in step.query.items()}
     st.switch_page(step.page, query_params={**query, PARAMETER: str(number)})
@@ -171,6 +170,7 @@ def banner() -> None:
     if history.returned() and st.session_state.get(_STOPPED):
         _leave(STEPS[number - 1])  # the browser's Back does not begin it again
         return
+    st.session_state.pop(_STOPPED, None)  # a link begins it again
     if "run" not in st.query_params:
         open_step(number)
     step = STEPS[number - 1]

@@ -16,9 +16,10 @@ from gmc_dashboard.shared.run_pages import place_of
 # Constants ---------------------------------------------------------------------------
 
 LEAD = (
-    "Predict the ratings that users have not given yet. Each user's row of ratings is taken as a "
-    "draw from one Gaussian distribution; its mean and covariance are learned from the few "
-    "ratings that exist, and they say how every known rating shifts the belief about all others."
+    "Predict the ratings that users have not given yet. From the few ratings that exist the model "
+    "learns how well each title is liked and which titles are liked by the same people; so every "
+    "rating that is known shifts the belief about all others. Each user's ratings are taken as a "
+    "draw from one Gaussian distribution with that mean and covariance."
 )
 FORMULA = (
     r"\mathbf{y}_i=\mathbf{U}_i\mathbf{f}_i+\mathbf{w}_i,\qquad "
@@ -44,7 +45,7 @@ STEPS = (
 )
 NEW_HERE = (
     "**New here?** Press **Show me**, and go on with **Next**: the whole story in six steps, a "
-    "sentence each."
+    "sentence each. To see why it works, without any fit, read **Learn**."
 )
 WORDS = (
     "- **NMAE**: how far predictions of hidden ratings are off on average, as a share of what "
@@ -61,7 +62,7 @@ ASIDE = (
         "pages/learn.py",
         "See why it works",
         ":material/school:",
-        "New to this? Four chapters; no fit needed.",
+        "Four chapters; no fit needed.",
     ),
     (
         "pages/compare.py",
@@ -145,6 +146,13 @@ def words_card() -> None:
         st.markdown(WORDS)
 
 
+def formula_card() -> None:
+    """The model in formulas."""
+    with st.expander("In formulas: the model and its prediction"):
+        st.latex(FORMULA)
+        st.caption(SYMBOLS)
+
+
 def runs_card() -> None:
     """The latest runs, each with its link."""
     st.subheader("Latest runs", anchor=False)
@@ -174,11 +182,11 @@ def runs_card() -> None:
 
 # Layout ------------------------------------------------------------------------------
 
-page_header("Gaussian Matrix Completion", LEAD, FORMULA)
-st.caption(SYMBOLS)
+page_header("Gaussian Matrix Completion", LEAD)
 start_card()
 steps_card()
 aside_card()
 words_card()
+formula_card()
 with guard():
     runs_card()

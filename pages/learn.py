@@ -11,7 +11,7 @@ from gmc_dashboard.learn import cost as learn_cost
 from gmc_dashboard.learn import many as learn_many
 from gmc_dashboard.learn import steps as learn_steps
 from gmc_dashboard.learn import two as learn_two
-from gmc_dashboard.shared.components import guard, page_header
+from gmc_dashboard.shared.components import guard, page_header, to_the_top
 from gmc_dashboard.shared.linked_choice import linked_choice
 
 # Constants ---------------------------------------------------------------------------
@@ -23,12 +23,6 @@ CHAPTERS = {
     "cost": ("4 What it costs", learn_cost.show),
 }
 TITLES = {key: title for key, (title, _) in CHAPTERS.items()}
-# The buttons stand below a chapter; the next one is read from its beginning. Focus goes there
-# too, so that Tab leads into the chapter.
-TO_THE_TOP = """<script>
-{ const main = document.querySelector('[data-testid="stMain"]')
-  main.scrollTo(0, 0); main.focus({preventScroll: true}) } // %s
-</script>"""
 
 
 # Layout ------------------------------------------------------------------------------
@@ -81,4 +75,4 @@ with guard():
     CHAPTERS[chapter][1]()
 neighbours(chapter)
 if (turned := st.session_state.pop("learn_turned", None)) is not None:
-    st.html(TO_THE_TOP % turned, unsafe_allow_javascript=True)
+    to_the_top(turned)  # the buttons stand below a chapter

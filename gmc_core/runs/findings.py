@@ -27,6 +27,13 @@ from gmc_core.runs.store.selection import Selection
 # A rise or fall of NMAE counts from this share of its value on. On the embedded sample one
 # more iteration near the lowest point moves it by .1 to .3 per cent.
 NOTABLE = 0.003
+# A rise since the lowest point counts from this NMAE on, and from this share of its standard
+# error. Two iterations of a fit are measured on the same ratings: their paired difference has a
+# fifth to a half of the standard error of either.
+FLAT = 0.002
+FLAT_SE = 0.25
+# What differs by fewer standard errors may be chance.
+SURE_SE = 2.0
 # Σ counts as still moving while an iteration changes it by more, relative to its norm.
 MOVING = 0.05
 # Ratings of no more distinct values than this are ordered grades; of more, nearly continuous.
@@ -34,7 +41,15 @@ MOST_GRADES = 12
 SWEEP_EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)  # in squared stars
 
 Kind = Literal[
-    "beats", "loses", "undecided", "rising", "falling", "moving", "few_users", "no_hold_out"
+    "beats",
+    "loses",
+    "undecided",
+    "rising",
+    "flat",
+    "falling",
+    "moving",
+    "few_users",
+    "no_hold_out",
 ]
 StepKind = Literal["epsilon", "stop", "more", "ordinal", "auto", "sweep"]
 
@@ -142,12 +157,20 @@ class Evidence:
     @property
     def rising(self) -> bool:
         """Whether NMAE has risen notably since its lowest point."""
-        return bool(self.nmae) and self.nmae[-1] > min(self.nmae) * (1 + NOTABLE)
+        if not self.nmae:
+            return False
+        least = max(FLAT, NOTABLE * min(self.nmae), FLAT_SE * (self._se or 0.0))
+        return self.nmae[-1] - min(self.nmae) > least
 
     @property
     def falling(self) -> bool:
         """Whether the last iteration still lowered NMAE notably."""
         return len(self.nmae) > 1 and self.nmae[-1] < self.nmae[-2] * (1 - NOTABLE)
+
+    @property
+    def _se(self) -> float | None:
+        """The standard error, None where it is not known."""
+        return self.nmae_se if self.nmae_se is not None and np.isfinite(self.nmae_se) else None
 
     @property
     def gain(self) -> float | None:
@@ -176,30 +199,43 @@ def _against_bias(seen: Evidence) -> Finding | None:
     gain = seen.gain
     if gain is None:
         return None
-    if seen.nmae_se is not None and np.isfinite(seen.nmae_se) and abs(gain) < seen.nmae_se:
+    se = seen._se or 0.0
+    if abs(gain) < se:
         return Finding(
             "undecided",
-            "It errs about as much as the user and item bias: the two are less than one standard "
-            "error apart, so these ratings do not settle which is better.",
+            "It errs about as much as the user and item bias, two averages that know nothing of "
+            "tastes: the two are less than one standard error apart, so these ratings do not "
+            "settle which is better.",
         )
+    unsure = (
+        ", though by less than two standard errors: likely, not certain"
+        if abs(gain) < SURE_SE * se
+        else ""
+    )
     if gain > 0:
+        worth = "" if unsure else ": what ratings say about each other, Σ, is worth something here"
         return Finding(
             "beats",
-            "It predicts better than the averages of users and items: what ratings say about each "
-            "other, Σ, is worth something here.",
+            "It predicts better than the averages of users and items (the user and item bias)"
+            f"{unsure or worth}.",
             good=True,
         )
     return Finding(
         "loses",
         "The user and item bias, two averages that know nothing of tastes, predicts these ratings "
-        "better.",
+        f"better{unsure}.",
         good=False,
     )
 
 
 def _rising(seen: Evidence) -> Finding | None:
     if not seen.rising:
-        return None
+        if not seen.nmae or seen.best == len(seen.nmae):
+            return None
+        return Finding(
+            "flat",
+            f"The error was lowest at iteration {seen.best} ({min(seen.nmae):.4f}) and flat since.",
+        )
     meanwhile = (
         ", while the training ratings became ever more likely: over-fitting. Σ takes chance "
         "agreements of few ratings for taste."
@@ -280,8 +316,13 @@ def _ordered_ratings(seen: Evidence) -> NextStep | None:
     return NextStep(
         "ordinal",
         "Try ordered ratings",
-        "Exact EM on ordered ratings: the M-step keeps how uncertain each estimate is, a prior "
-        "holds Σ, and a rating is a grade, not a number.",
+        "Treats stars as ordered grades, remembers how uncertain each estimate is, and holds Σ "
+        "back by a prior. Usually the largest gain."
+        + (
+            " Low rank: Σ is made of a few directions of taste, which is fast."
+            if fit.model == "factor"
+            else ""
+        ),
         fit,
     )
 

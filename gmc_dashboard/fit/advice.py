@@ -6,6 +6,7 @@ and draws its curve beside this one's.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import streamlit as st
@@ -39,15 +40,37 @@ def sentences(seen: Evidence | None) -> str:
     return "" if seen is None else " ".join(finding.sentence for finding in findings(seen))
 
 
-def show(run: Run, seen: Evidence, most: int = SHOWN) -> None:
-    """A button for each next step, at most ``most``; nothing where there is none."""
-    proposed = next_steps(seen)[:most]
+def show(run: Run, seen: Evidence, others: Sequence[Run] = (), most: int = SHOWN) -> None:
+    """A button for each next step, at most ``most``; nothing where there is none.
+
+    others : the runs beside it. What one of them has done is not proposed again; the button of
+    what one of them is about to do says so.
+    """
+    proposed = [(step, _tried(step, seen, others)) for step in next_steps(seen)[:most]]
+    fresh = not any(other for _, other in proposed)
+    proposed = [(s, other) for s, other in proposed if other is None or other.state != "finished"]
     if not proposed:
         return
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall", width="content"):
         st.markdown("**Try next**", width="content")
-        for index, step in enumerate(proposed):
-            _button(run, step, first=index == 0)
+        for index, (step, other) in enumerate(proposed):
+            _button(run, step, other, first=fresh and index == 0)
+
+
+def _tried(step: NextStep, seen: Evidence, others: Sequence[Run]) -> Run | None:
+    """The run beside this one that a step has led to, if it waits, is computed or finished."""
+    for other in others:
+        if other.state not in (*overlay.ACTIVE, "finished"):
+            continue
+        if step.selection is not None and other.selection is not None:
+            return other
+        if step.fit is None or other.selection is not None:
+            continue
+        if other.config.fit.resolved(seen.scale, seen.items or None) == step.fit.resolved(
+            seen.scale, seen.items or None
+        ):
+            return other
+    return None
 
 
 def what_to_look_for(run: Run) -> str:
@@ -66,14 +89,16 @@ def what_to_look_for(run: Run) -> str:
     )
 
 
-def _button(run: Run, step: NextStep, *, first: bool) -> None:
+def _button(run: Run, step: NextStep, other: Run | None, *, first: bool) -> None:
     fits = step.fit is not None or step.selection is not None
+    going = {"queued": " is waiting …", "running": " is running …"}
     clicked = st.button(
-        step.label,
+        f"“{step.label}”{going[other.state]}" if other else step.label,
         key=f"try_{step.kind}",
         icon=ICONS[step.kind],
         help=step.reason,
         type="primary" if first else "secondary",
+        disabled=other is not None,
         on_click=_try if fits else None,
         args=(run, step) if fits else (),
     )

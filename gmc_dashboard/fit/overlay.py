@@ -3,7 +3,9 @@
     others = overlay.chosen(run)         # from the address, else what was picked last
     overlay.picker(run, others)          # add and take away
     overlay.add(run, identity)           # for a button's callback
-    overlay.differences(run, others)     # in words, with a link to each
+    overlay.outcomes(run, others)        # of those that have ended, in words, each to be opened
+    overlay.progress(run, others)        # of those that have not; in the part that repeats
+    overlay.opened(run)                  # after an opening, the page from its beginning
 
 Only runs that were tested on the same held-out ratings can be beside each other.
 """
@@ -13,25 +15,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from gmc_core.protocol.metrics import PairedDifference
 from gmc_core.runs.overlay import common_seeds, difference, on_same_split, telling_settings
 from gmc_core.runs.store import Run, StoreError
 from gmc_core.runs.store.naming import distinct_names
-from gmc_dashboard.fit.run_words import choosing_text
-from gmc_dashboard.shared import context, link_state
-from gmc_dashboard.shared.components import escape
+from gmc_dashboard.fit.run_words import name_help, status_text
+from gmc_dashboard.shared import context, link_state, tour
+from gmc_dashboard.shared.components import escape, to_the_top
 from gmc_dashboard.shared.units import minus
 
 PARAMETER = "with"
 MOST = 5
+ACTIVE = ("queued", "running")
+BADGES = {
+    "queued": ("waiting", "gray"),
+    "running": ("running", "blue"),
+    "finished": ("finished", "green"),
+}
+_OPENED = "gmc_dashboard.opened"
 LONGEST_LABEL = 34
 
 
 def chosen(run: Run) -> list[Run]:
     """The runs to show beside it, those that exist and share held-out ratings."""
+    # A step of the tour shows what it names, not what somebody has picked before.
+    told = (
+        st.query_params.get(PARAMETER, "") if tour.asked() else link_state.recall(PARAMETER, run.id)
+    )
     found = []
-    for identity in link_state.recall(PARAMETER, run.id).split(","):
+    for identity in told.split(","):
         try:
             other = context.store().run(identity) if identity else None
         except StoreError:  # deleted meanwhile, or a link from elsewhere
@@ -86,42 +100,86 @@ def _picked(run: Run) -> None:
 
 
 def labels(run: Run, others: Sequence[Run], *, short: bool = False) -> dict[str, str]:
-    """By id, the settings that tell them apart; ``short`` for the end of a line."""
+    """By id, the settings that tell them apart; ``short`` for the end of a line.
+
+    Too many for a line give way to the first that no other of these runs has.
+    """
     told = telling_settings([run, *others]) if others else {}
     if not short:
         return told
+    words = [word for text in told.values() for word in text.split(", ")]
     cut: dict[str, str] = {}
     for identity, text in told.items():
+        if len(text) > LONGEST_LABEL:
+            text = next((word for word in text.split(", ") if words.count(word) == 1), text)
         if len(text) > LONGEST_LABEL:
             text = f"{text[: LONGEST_LABEL - 1].rstrip(', ')}…"
         cut[identity] = f"{text} ({identity[:4]})" if text in cut.values() else text
     return cut
 
 
-def differences(run: Run, others: Sequence[Run]) -> None:
-    """A line for each run beside it: its settings, its figure, and how it differs."""
+def outcomes(run: Run, others: Sequence[Run]) -> None:
+    """A line for each run beside it that has ended: its figure, how it differs, a way to it."""
     told = labels(run, others)
     for other in others:
-        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.markdown(f"**{escape(told[other.id])}**: {_outcome(run, other)}", width="stretch")
-            st.page_link(
-                "pages/fit.py",
-                label="Open",
-                icon=":material/open_in_new:",
-                query_params=context.link_params(run=other.id),
+        if other.state in ACTIVE:
+            continue
+        with _line(other, told[other.id], _outcome(run, other)):
+            if not run.config.fit.is_exact and other.config.fit.is_exact:
+                st.page_link(
+                    "pages/learn.py",
+                    label="Why does this help?",
+                    icon=":material/school:",
+                    query_params={"chapter": "steps"},
+                )
+            st.button(
+                "Open run",
+                key=f"open_{other.id}",
+                icon=":material/open_in_full:",
+                help="Show this run, with the present one beside it.",
+                on_click=_open,
+                args=(run, others, other),
             )
+
+
+def progress(run: Run, others: Sequence[Run]) -> None:
+    """A line for each run beside it that waits or is computed; for the part that repeats."""
+    told = labels(run, others)
+    for other in others:
+        if other.state in ACTIVE:
+            with _line(other, told[other.id], status_text(other, context.curves_of(other))):
+                if other.progress:
+                    st.progress(other.progress, width=120)
+
+
+def _line(other: Run, told: str, text: str) -> DeltaGenerator:
+    """The line of a run; what it returns is the room at its right."""
+    left, right = st.columns([4, 1.4], vertical_alignment="center")
+    label, colour = BADGES.get(other.state, (other.state, "orange"))
+    left.markdown(f":{colour}-badge[{label}] **{escape(told)}**: {text}", help=name_help(other))
+    return right.container(
+        horizontal=True, horizontal_alignment="right", vertical_alignment="center", gap="small"
+    )
+
+
+def _open(run: Run, others: Sequence[Run], other: Run) -> None:
+    """Make another run the page's, with this one beside it; Back leads to the present picture."""
+    beside = [run.id, *(one.id for one in others if one.id != other.id)]
+    context.select_run(other.id)
+    _keep(other, beside[:MOST])
+    st.session_state[_OPENED] = other.id
+
+
+def opened(run: Run) -> None:
+    """After an opening, show the page from its beginning."""
+    if st.session_state.pop(_OPENED, None) == run.id:
+        to_the_top(run.id)
 
 
 def _outcome(run: Run, other: Run) -> str:
     nmae = (other.summary or {}).get("nmae")
-    if other.state == "queued":
-        return "waiting for the worker."
-    if other.state == "running" and other.selection is not None and other.choosing:
-        return choosing_text(other.selection)
-    if other.state == "running":
-        return f"iteration {other.iteration} of {other.iterations} …"
     if other.state != "finished" or nmae is None:
-        return f"{other.state}. {escape(other.message)}"
+        return escape(other.message) or "it has no figure to compare."
     found = difference(context.store(), other, run)
     if found is None:
         return f"NMAE {nmae:.4f}."
@@ -130,9 +188,10 @@ def _outcome(run: Run, other: Run) -> str:
 
 def difference_words(found: PairedDifference) -> str:
     """How another run's NMAE differs from this one's, with the 95 % interval."""
-    way = "lower" if found.mean < 0 else "higher"
+    lower = found.mean < 0
+    clearly = f"**clearly {'better' if lower else 'worse'}**: " if found.resolved else ""
     text = (
-        f"{abs(found.mean):.4f} {way} than this run; the difference lies in "
-        f"[{minus(f'{found.low:.4f}')}, {minus(f'{found.high:.4f}')}] with 95 % confidence"
+        f"{clearly}{abs(found.mean):.4f} {'lower' if lower else 'higher'} than this run (95 % "
+        f"interval of the difference: {minus(f'{found.low:.4f}')} to {minus(f'{found.high:.4f}')})"
     )
     return f"{text}." if found.resolved else f"{text}, so these ratings do not settle it."

@@ -21,7 +21,7 @@ from gmc_core.runs.store import Run
 from gmc_core.runs.store.seal import NOT_OURS
 from gmc_dashboard.fit import advice, overlay, playing
 from gmc_dashboard.fit import figures as figures
-from gmc_dashboard.fit.run_words import result_sentence, scale_words, status_text
+from gmc_dashboard.fit.run_words import name_help, result_sentence, scale_words, status_text
 from gmc_dashboard.shared import context, found_run, tour
 from gmc_dashboard.shared.components import chart, escape, guard
 from gmc_dashboard.shared.control_bar import Action, Badge, control_bar
@@ -33,7 +33,6 @@ from gmc_dashboard.shared.units import bytes_text, duration, minus
 
 POLL_SECONDS = 1.0
 QUIET_SECONDS = 3.0  # for a stopped run, which another tab may resume
-ACTIVE = ("queued", "running")
 STATES: dict[str, Badge] = {
     "queued": ("waiting", "gray", ":material/hourglass_empty:"),
     "running": ("running", "blue", ":material/play_arrow:"),
@@ -72,17 +71,23 @@ def show(run: Run) -> None:
             _status(run, curves, seen)
         with st.container(horizontal=True, horizontal_alignment="distribute", gap="small"):
             if whole and seen is not None:
-                advice.show(run, seen, 2 if _briefly() else advice.SHOWN)
+                advice.show(run, seen, others, 2 if _briefly() else advice.SHOWN)
             if length > 1:
                 playing.controls(run, length)
-    pending = not known.ready or any(one.state in ACTIVE for one in (run, *others))
+    touring = tour.asked() is not None
+    if not touring and playing.place(run) is None:
+        overlay.outcomes(run, others)
+    pending = not known.ready or any(one.state in overlay.ACTIVE for one in (run, *others))
     moves = playing.is_playing(run)
     every = playing.SECONDS if moves else POLL_SECONDS if pending else None
     body = st.fragment(_body, run_every=every)
     states = tuple(_frame(one) for one in (run, *others))
     body(states, known.ready, known.problem)
-    if run.state == "finished":
+    if touring:  # its sentence says what came of them; the picture comes first
+        overlay.outcomes(run, others)
+    elif run.state == "finished":
         overlay.picker(run, others)
+    overlay.opened(run)
     if run.ended_for_good:
         _after(run)
     if run.resumable:
@@ -90,13 +95,14 @@ def show(run: Run) -> None:
 
 
 def _head(run: Run, seen: Evidence | None) -> None:
-    going = run.state in ACTIVE
+    going = run.state in overlay.ACTIVE
     badge = STATES[run.state]
     if run.state == "finished" and not advice.is_good(seen):
         badge = ("finished", "gray", ":material/flag:")
     control_bar(
         run.title,
         badge,
+        help=name_help(run),
         cancel=Action(
             "Stopping …" if run.cancelling else "Cancel",
             "cancel_run",
@@ -165,9 +171,9 @@ def _body(states: tuple[tuple[str, str, bool], ...], ready: bool, problem: str) 
     at = playing.shown(run, max(one.iterations for one in (run, *others)))
     if at is not None:
         _where(run, curves, at)
+    else:
+        overlay.progress(run, others)
     _charts(run, curves, known, others, at)
-    if at is None:
-        overlay.differences(run, others)
 
 
 @st.fragment(run_every=QUIET_SECONDS)
@@ -188,7 +194,7 @@ def _next_steps(run: Run) -> None:
     if _briefly() or (not links and run.state != "finished"):
         return
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-        for page, text, icon in NEXT_STEPS if links else ():
+        for page, text, icon in _ways_on(run) if links else ():
             st.page_link(
                 page,
                 label=text,
@@ -198,6 +204,12 @@ def _next_steps(run: Run) -> None:
             )
         if run.state == "finished":
             _more_repetitions(run)
+
+
+def _ways_on(run: Run) -> tuple[tuple[str, str, str], ...]:
+    """Page, text and icon of each; to vary ε only where the run has one."""
+    fit = run.config.fit
+    return NEXT_STEPS if not fit.is_exact or fit.epsilon else NEXT_STEPS[:2]
 
 
 def _more_repetitions(run: Run) -> None:
@@ -372,7 +384,10 @@ def _comparison_note(run: Run, known: References) -> str:
         note += "Thin lines: repetitions; thick line: their mean. "
     if known.problem:
         return f"{note}The baselines are missing."
-    note += "Dashed lines: baselines on the same held-out ratings"
+    note += (
+        "Dashed lines: baselines on the same held-out ratings (user and item bias: the mean of "
+        "all ratings, and how far this user and this title usually lie above or below it)"
+    )
     if PAPER_LABEL in known.lines:
         return f"{note}, and the paper’s figure for this data set and protocol."
     if run.data is not None and table_for(run.data) is None:

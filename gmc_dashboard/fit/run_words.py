@@ -96,6 +96,22 @@ def _counted_down(identity: str, done: int, left: float | None) -> str | None:
     return whole_duration(left - (now - since))
 
 
+def name_help(run: Run) -> str:
+    """What the short words of a run's name mean, for a tooltip."""
+    fit = run.config.fit
+    words = [f"L = {run.iterations}: {run.iterations} iterations."]
+    if not fit.is_exact:
+        words.append("ε: what every iteration adds to all variances.")
+    if fit.is_ordered:
+        words.append("Ordered ratings: stars are grades in an order, not numbers.")
+    if fit.model == "factor":
+        words.append(
+            "Low rank: Σ is made of a few directions of taste and a variance for each title, "
+            "instead of a free number for each pair."
+        )
+    return " ".join(words)
+
+
 def result_sentence(run: Run, lines: Mapping[str, float]) -> str:
     """What a finished run has found."""
     summary = run.summary or {}

@@ -69,7 +69,11 @@ def recommendations(
             "Title": st.column_config.TextColumn(width=225),
             "Rating": number(format="%g", help=f"Projected to the scale {scale}", width=50),
             "Prediction": number(
-                "Raw", format="%.2f", help="The prediction before projection", width=45
+                "Raw",
+                format="%.2f",
+                help="The prediction itself, by which titles are ranked; “Rating” is the nearest "
+                "value on the scale.",
+                width=45,
             ),
             "Interval": st.column_config.TextColumn(
                 f"{100 * level_of(model.calibration):.4g} %",
@@ -85,10 +89,17 @@ def recommendations(
         alt="Recommendations: "
         + "; ".join(f"{r.title}, predicted {r.predicted:.2f}" for r in found[:10]),
     )
+    fact("Click the box in front of a title: below the table stands why it is recommended.")
     if words := beyond_scale(table["Prediction"], scale):
         fact(words)
     interval_note.draw(run, model)
     _explanation(model, posterior, found, rows_of(event))
+
+
+LATENT_HELP = (
+    "Latent response: how much somebody likes a title, as a number without ends. Cuts divide it "
+    "into the ratings that can be given, so that the prediction is made from it."
+)
 
 
 def _explanation(
@@ -111,7 +122,8 @@ def _explanation(
         items,
         format_func=model.title,
         key=EXPLAIN,
-        help="Choose here, or a row of the table.",
+        help="Choose here, or a row of the table."
+        + ("" if model.ordinal is None else f" {LATENT_HELP}"),
     )
     if item is None:
         return

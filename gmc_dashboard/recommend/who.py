@@ -21,7 +21,7 @@ from gmc_dashboard.recommend.one_user import (
     to_text,
 )
 from gmc_dashboard.recommend.rating_rows import clear, listed, rated, rating_row, search_row
-from gmc_dashboard.shared import history, link_state
+from gmc_dashboard.shared import history, link_state, tour
 from gmc_dashboard.shared.components import escape, fact
 from gmc_dashboard.shared.linked_choice import linked_choice
 
@@ -34,9 +34,11 @@ MAX_PICKED = 5_000  # users in the box; the filter narrows down to any
 def own_name(run: Run, model: GaussianModel) -> str:
     """The name under which the visitor's own ratings are kept.
 
-    A run that goes on, and another run on the same items, have the same ratings.
+    A run that goes on, and another run on the same items, have the same ratings; those of the
+    tour are no visitor's own.
     """
-    return f"mine_{covariance_data.vocabulary(covariance_data.key_of(run.id), model)}"
+    whose = "tour" if tour.asked() else "mine"
+    return f"{whose}_{covariance_data.vocabulary(covariance_data.key_of(run.id), model)}"
 
 
 def own_ratings(run: Run, model: GaussianModel) -> str:
@@ -86,7 +88,16 @@ def own_rows(name: str, model: GaussianModel, known: bool, above: int | None) ->
         fact(f"Nothing rated yet: what you see is the prediction for the {who}.")
     if not items:
         return
-    st.markdown(f"**Your ratings: {len(rated(name)):,}**")
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(f"**Your ratings: {len(rated(name)):,}**", width="stretch")
+        st.button(
+            "Clear",
+            key=f"{name}_clear",
+            icon=":material/delete:",
+            help="Clear my ratings",
+            on_click=clear,
+            args=(name,),
+        )
     pages = -(-len(items) // ROWS)
     first = 0
     if pages > 1:
@@ -96,7 +107,6 @@ def own_rows(name: str, model: GaussianModel, known: bool, above: int | None) ->
         rating_row(name, model, item)
     if pages > 1:
         st.pagination(pages, key=key, max_visible_pages=5)
-    st.button("Clear my ratings", icon=":material/delete:", on_click=clear, args=(name,))
 
 
 def about_you(model: GaussianModel) -> Floats | None:

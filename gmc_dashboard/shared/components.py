@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import logging
 import re
 import secrets
@@ -44,6 +45,11 @@ _STYLE = """<style>
 @media (hover: none) { .js-plotly-plot .modebar-container { display: none !important } }
 </style>"""
 
+_TO_THE_TOP = """<script>
+{ const main = document.querySelector('[data-testid="stMain"]')
+  main.scrollTo(0, 0); main.focus({preventScroll: true}) } // %s
+</script>"""
+
 
 def page_header(title: str, lead: str, formula: str | None = None) -> None:
     """A page's title and its one-sentence purpose, with the formula it is about."""
@@ -84,6 +90,14 @@ def _enter_through_app() -> None:
 
 def _nothing() -> None:
     """A page without content."""
+
+
+def to_the_top(what: str) -> None:
+    """Scroll to the page's beginning, and put the focus there, so that Tab leads on from it.
+
+    what : is shown now; another one than before scrolls again.
+    """
+    st.html(_TO_THE_TOP % json.dumps(what), unsafe_allow_javascript=True)
 
 
 def empty_state(

@@ -28,6 +28,7 @@ def control_bar(
     title: str,
     badge: Badge,
     *,
+    help: str | None = None,
     cancel: Action | None = None,
     resume: Action | None = None,
     new: Action | None = None,
@@ -36,11 +37,11 @@ def control_bar(
 
     Parameters
     ----------
-    title : plain text. badge : of the state.
+    title : plain text. badge : of the state. help : what the title's words mean.
     cancel, resume, new : what can be done now; at most one of the first two.
     """
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.subheader(escape(title), anchor=False, width="content")
+        st.subheader(escape(title), anchor=False, width="content", help=help)
         label, colour, icon = badge
         st.badge(label, color=colour, icon=icon)
         st.space("stretch")

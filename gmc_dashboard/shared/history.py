@@ -36,14 +36,21 @@ _SCRIPT = """<script>
     const push = history.pushState.bind(history), replace = history.replaceState.bind(history)
     let acted = false    // the visitor did something that has not led to an entry yet
     let leaving = false  // on the way to another page
+    let backing = false  // on the way to the tour's step before, which is no step onward
+    let place = history.state?.place ?? 0  // of the entry that is shown
     const shows = url => JSON.stringify(steps.map(name => url.searchParams.getAll(name)))
+    const picture = () => location.pathname + shows(new URL(location.href))
+    let shown = picture()
     const write = (state, unused, address) => {
         const here = new URL(location.href), next = new URL(address ?? here, here)
         const other = next.pathname !== here.pathname
         if (leaving && !other) return  // the entry that is being left stays as it was
-        const step = other || (acted && shows(next) !== shows(here))
-        if (step) acted = leaving = false
-        ;(step ? push : replace)({...state, gmc: true}, '', next.href)
+        const turned = other || (acted && shows(next) !== shows(here))
+        const step = turned && !backing
+        if (turned) acted = leaving = backing = false
+        if (step) place += 1
+        ;(step ? push : replace)({...state, gmc: true, place}, '', next.href)
+        shown = picture()
     }
     history.pushState = history.replaceState = write
     const leads = target => {
@@ -59,7 +66,12 @@ _SCRIPT = """<script>
     const turns = {PageDown: 'next', PageUp: 'back'}
     const keyLeads = event => event.type === 'keydown' && event.key in turns
         && document.querySelector(`[class*="st-key-leave_to_tour_${turns[event.key]}"]`) !== null
+    const stepsBack = event => event.type === 'click'
+        ? event.target.closest?.('[class*="tour_back"] button')
+        : event.type === 'keydown' && event.key === 'PageUp'
+            && document.querySelector('[class*="tour_back"] button:enabled')
     const act = event => {
+        backing = Boolean(stepsBack(event))
         acted = event.isTrusted
         leaving = event.type === 'click' && !event.ctrlKey && !event.metaKey && !event.shiftKey
             && leads(event.target) || keyLeads(event)
@@ -68,10 +80,15 @@ _SCRIPT = """<script>
     // What a first visit wrote before this script was there made entries of the same picture,
     // which have no mark. Going to them at once would disturb the page that is being drawn; so
     // they stay, and the way back skips them.
-    replace({...history.state, gmc: true}, '', location.href)
+    replace({...history.state, gmc: true, place}, '', location.href)
     addEventListener('popstate', event => {
-        acted = leaving = false
+        acted = leaving = backing = false
+        const onward = event.state?.place > place, same = picture() === shown
+        place = event.state?.place ?? place
+        shown = picture()
         if (!event.state?.gmc) history.back()
+        // Two entries of one picture, after the tour's own Back, are one step.
+        else if (same) onward ? history.forward() : history.back()
     }, true)
 })()
 </script>"""

@@ -19,10 +19,20 @@ from gmc_core.fitting.experiment import ExperimentConfig
 from gmc_core.gaussian.models import settings_for
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.runs.findings import Evidence, findings
+from gmc_core.runs.overlay import difference
 from gmc_core.runs.store import Run
-from gmc_dashboard.shared import context
+from gmc_dashboard.shared import context, history
 
 PARAMETER = "tour"
+_STOPPED = "gmc_dashboard.tour.stopped"
+# In a tour only its own button is the one to press.
+_QUIET = """<style>
+    .stElementContainer:not([class*="st-key-tour"]):not([class*="st-key-leave_to_tour"])
+        [data-testid^="stBaseButton-primary"] {
+        background: transparent; color: inherit;
+        border-color: color-mix(in srgb, currentColor 25%, transparent);
+    }
+</style>"""
 
 # The fits of the story, in the order in which they are shown: all on the same held-out ratings.
 FITS: dict[str, FitSettings] = {
@@ -55,6 +65,24 @@ def what_went_wrong(run: Run) -> str:
     return f"{against[0].sentence.split('. ')[0].rstrip('.')}." if against else ""
 
 
+def who_won(run: Run) -> str:
+    """How the run's error compares with the first fit's, once both have finished; else ""."""
+    first = context.store().run(queue()["paper"])
+    own, other = ((each.summary or {}).get("nmae") for each in (run, first))
+    if first.state != "finished" or own is None or other is None:
+        return ""
+    won = "Ordered grades win" if own < other else "Ordered grades do not win here"
+    found = difference(context.store(), run, first)
+    clearly = "clearly " if found is not None and found.resolved else ""
+    unsure = "" if found is None or found.resolved else ", which these ratings do not settle"
+    way = "lower" if own < other else "higher"
+    return (
+        f"{won}: NMAE **{own:.4f}** against {other:.4f} of the first curve, {clearly}{way} by "
+        f"{abs(own - other):.4f}{unsure}. The third curve takes stars as ordered grades and keeps "
+        "in mind how uncertain each estimate is."
+    )
+
+
 STEPS = (
     Step(
         "pages/fit.py",
@@ -83,6 +111,7 @@ STEPS = (
         "The third curve takes stars as ordered grades and keeps in mind how uncertain each "
         "estimate is.",
         "grades",
+        who_won,
     ),
     Step(
         "pages/covariance.py",
@@ -138,21 +167,32 @@ def banner() -> None:
     number = asked()
     if number is None:
         return
+    if history.returned() and st.session_state.get(_STOPPED):
+        _leave(STEPS[number - 1])  # the browser's Back does not begin it again
+        return
+    st.session_state.pop(_STOPPED, None)  # a link begins it again
     if "run" not in st.query_params:
         open_step(number)
     step = STEPS[number - 1]
+    st.html(_QUIET)
     with st.container(border=True, key="tour_banner", gap="xsmall"):
         st.markdown(f"**{number} of {len(STEPS)}** · {_sentence(step)}")
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             _way("Back", number - 1, step, ":material/arrow_back:", "PageUp")
-            _way("Next", number + 1, step, ":material/arrow_forward:", "PageDown")
+            last = number == len(STEPS)
+            if not last:
+                _way("Next", number + 1, step, ":material/arrow_forward:", "PageDown")
             st.button(
-                "Stop",
+                "Done" if last else "Stop",
                 key="tour_stop",
-                icon=":material/close:",
+                icon=":material/check:" if last else ":material/close:",
+                type="primary" if last else "secondary",
                 shortcut="Escape",
                 on_click=_stop,
+                args=(step,),
             )
+            if last:
+                st.caption("That was the whole story. Now rate titles of your own.")
 
 
 def _sentence(step: Step) -> str:
@@ -184,5 +224,13 @@ def _way(label: str, number: int, step: Step, icon: str, key: str) -> None:
         open_step(number)
 
 
-def _stop() -> None:
-    del st.query_params[PARAMETER]
+def _stop(step: Step) -> None:
+    st.session_state[_STOPPED] = True
+    _leave(step)
+
+
+def _leave(step: Step) -> None:
+    """Take the tour out of the address, and what the step chose besides its run and view."""
+    for name in (PARAMETER, "rated", "why"):
+        if name == PARAMETER or name in step.query:
+            st.query_params.pop(name, None)

@@ -106,7 +106,7 @@ def test_what_is_proposed_is_drawn_beside_by_one_click(story, page):
     settle(page)
     names = page.locator(f"{CHARTS} .annotation-text")
     expect(names.filter(has_text="ordered ratings")).to_have_count(1)
-    expect(page.get_by_role("link", name="Open", exact=True)).to_have_count(1)
+    expect(button(page, "Open run")).to_have_count(1)
     story["beside"] = page.url
     open_page(page, story["beside"])  # the link shows the same
     page.get_by_text("than this run").wait_for()

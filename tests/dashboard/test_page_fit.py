@@ -21,11 +21,11 @@ from stored_runs import (
 from gmc_core.base.errors import ResourceError
 from gmc_core.data.ratings import RatingScale
 from gmc_core.fitting import checks
-from gmc_core.gaussian.models import PRESETS
+from gmc_core.gaussian.models import PRESETS, settings_for
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol import metrics
 from gmc_core.runs.store import queue as worker_side
-from gmc_dashboard.fit import fit_form, run_words
+from gmc_dashboard.fit import fit_form, overlay, run_view, run_words
 from gmc_dashboard.shared import found_run, playing, references, sources, units
 
 pytestmark = pytest.mark.usefixtures("asked")
@@ -400,7 +400,73 @@ def test_a_proposal_is_queued_on_the_same_split_and_drawn_beside(store, asked):
     assert asked, "the worker was started"
     assert at.query_params["with"] == other.id
     assert at.query_params["run"] == run.id
-    assert "waiting for the worker" in texts(at)
+    assert "Waiting for the worker" in texts(at)
+    assert at.button(key="try_epsilon").disabled
+    assert at.button(key="try_epsilon").label == "“Try ε = 1” is waiting …"
+    assert not at.button(key="try_ordinal").disabled
+
+
+def beside(store, run, state, **changes):
+    """The ε = 1 that is proposed for a lossy run, in a state."""
+    config = replace(run.config, fit=replace(run.config.fit, epsilon=1.0))
+    return stored(store, state, config=config, **changes)
+
+
+def test_a_follow_up_is_told_above_the_chart_while_it_runs_and_then_not_proposed_again(store):
+    run = lossy(store)
+    other = beside(store, run, "running", done=3, nmae=0.3)
+    at = ready(opened("fit", run=run.id, **{"with": other.id}))
+    assert not at.exception
+    assert at.button(key="try_epsilon").label == "“Try ε = 1” is running …"
+    (line,) = (part for part in at.markdown if "Iteration 3 of 4" in part.value)
+    assert line.value.startswith(":blue-badge[running] **ε = 1**")
+    assert "4 iterations" in line.help
+    with pytest.raises(KeyError):
+        at.button(key=f"open_{other.id}")
+
+
+def test_a_finished_follow_up_is_opened_with_the_former_run_beside_it(store):
+    run = lossy(store)
+    other = beside(store, run, "finished", nmae=0.3)
+    at = ready(opened("fit", run=run.id, **{"with": other.id}))
+    assert any(f"NMAE {other.summary['nmae']:.4f}" in part.value for part in at.markdown)
+    with pytest.raises(KeyError):
+        at.button(key="try_epsilon")
+    at.button(key=f"open_{other.id}").click().run()
+    assert not at.exception
+    assert linked(at, "run") == other.id
+    assert linked(at, "with") == run.id
+    assert at.multiselect(key=f"overlay_{other.id}").value == [run.id]
+    assert any("scrollTo" in part.proto.body for part in at.get("html"))
+    at.run()
+    assert not any("scrollTo" in part.proto.body for part in at.get("html"))
+
+
+def test_ordered_ratings_say_why_they_help_and_have_no_epsilon_to_vary(store):
+    run = lossy(store)
+    config = replace(run.config, fit=replace(settings_for("factor"), dtype="float32"))
+    other = stored(store, config=config, nmae=0.3)
+    at = ready(opened("fit", run=run.id, **{"with": other.id}))
+    links = [link.label for link in at.get("page_link")]
+    assert "Why does this help?" in links
+    assert "ordered ratings of low rank: " in charts(at)[0]
+    assert "…:" not in charts(at)[0]
+    assert "Vary ε" not in [name for _, name, _ in run_view._ways_on(other)]
+    assert "Low rank: " in run_words.name_help(other)
+
+
+@pytest.mark.parametrize(
+    ("low", "mean", "high", "words"),
+    [
+        (-0.05, -0.04, -0.03, "clearly better**: 0.0400 lower"),
+        (0.03, 0.04, 0.05, "clearly worse**: 0.0400 higher"),
+        (-0.05, -0.01, 0.03, "do not settle it"),
+    ],
+)
+def test_a_difference_is_said_in_plain_words(low, mean, high, words):
+    told = overlay.difference_words(metrics.PairedDifference(100, mean, 0.005, low, high))
+    assert words in told
+    assert ("clearly" in told) != ("settle" in told)
 
 
 def test_the_sweep_is_queued_on_the_same_splits_and_shown(store):

@@ -11,6 +11,7 @@ from computed_runs import computed, opened, small, texts
 
 from gmc_core.data.ratings import RatingScale
 from gmc_core.runs.store import Store
+from gmc_dashboard.recommend import who
 from gmc_dashboard.recommend.one_user import fits_five_stars, offers_all, quick_values
 from gmc_dashboard.recommend.picks import BATCH, POOL, well_known
 from gmc_dashboard.recommend.views import beyond_scale
@@ -126,7 +127,7 @@ def test_a_link_with_many_ratings_has_few_controls(run, model):
     at = at.run()
     assert BATCH < len(controls()) <= 24
     assert set(controls()) != first
-    at = button(at, "Clear my ratings").click().run()
+    at = button(at, "Clear").click().run()
     assert "average user" in texts(at)
 
 
@@ -203,3 +204,11 @@ def test_a_prediction_beyond_the_scale_is_explained_and_others_are_not():
     assert "5.18 on a scale of at most 5" in beyond_scale([5.01, 5.18, 3.0], scale)
     assert "0.90 on a scale of at least 1" in beyond_scale([0.9, 3.0], scale)
     assert "−10.20" in beyond_scale([-10.2], RatingScale(-10, 10, None))
+
+
+def test_ratings_of_the_tour_are_not_the_visitors_own(run, model, monkeypatch):
+    with Store() as store:
+        names = [who.own_name(store.run(run), model)]
+        monkeypatch.setattr(who.tour, "asked", lambda: 6)
+        names.append(who.own_name(store.run(run), model))
+    assert names[0].startswith("mine_") and names[1] != names[0]

@@ -127,6 +127,45 @@ def test_a_step_that_is_not_there_is_no_tour(asked, number):
         assert not store.runs()
 
 
+@pytest.fixture
+def told(asked):
+    """The tour's fits, finished with made-up records; their ids."""
+    with Store() as store:
+        errors = {"paper": 0.44, "epsilon": 0.42, "grades": 0.39}
+        return {
+            name: stored(store, config=config, nmae=errors[name]).id
+            for name, config in tour.configs().items()
+        }
+
+
+def test_the_first_steps_show_one_curve_whatever_was_picked_before(told):
+    at = opened("fit", run=told["paper"], **{"with": told["epsilon"]})
+    assert "ε = 1" in stored_runs.charts(at)[0]
+    at.query_params.clear()
+    at.query_params.update({"run": told["paper"], "tour": "2"})
+    at.run()
+    assert "ε = 1" not in stored_runs.charts(at)[0]
+    assert not at.multiselect
+
+
+def test_the_fourth_step_says_who_won_and_by_how_much(told):
+    link = {"run": told["paper"], "with": f"{told['epsilon']},{told['grades']}"}
+    at = opened("fit", tour="4", **link)
+    assert not at.exception
+    assert "Ordered grades win: NMAE **0.3900** against 0.4400" in texts(at)
+    assert "lower by 0.0500" in texts(at)
+
+
+def test_the_last_step_ends_with_done(told):
+    at = opened("recommend", tour="6", run=told["grades"], rated="260:5", why="1210")
+    assert "tour_next" not in {button.key for button in at.button}
+    assert at.button(key="tour_stop").label == "Done"
+    at = at.button(key="tour_stop").click().run()
+    assert one(at.query_params["run"]) == told["grades"]
+    for name in ("tour", "rated", "why"):
+        assert name not in at.query_params
+
+
 def test_every_step_names_fits_that_are_queued():
     ids = {name: f"id of {name}" for name in tour.FITS}
     for step in tour.STEPS:

@@ -80,6 +80,37 @@ def test_without_the_training_likelihood_rising_over_fitting_is_not_claimed():
     assert "over-fitting" not in rising.sentence
 
 
+WINNER = (0.4200, 0.3950, 0.3900, 0.3890, 0.3895, 0.3906)
+
+
+@pytest.mark.parametrize(
+    ("nmae", "se", "kind"),
+    [
+        (WINNER, 0.016, "flat"),  # a tenth of a standard error
+        (WINNER, 0.0001, "flat"),  # .0016
+        ((*WINNER, 0.3915), 0.0001, "rising"),
+        ((*WINNER, 0.3915), 0.016, "flat"),
+        (SAMPLE, 0.016, "rising"),
+        (WINNER, float("nan"), "flat"),
+        (WINNER, None, "flat"),
+    ],
+)
+def test_a_rise_within_chance_is_flat_and_no_reason_to_stop(nmae, se, kind):
+    evidence = seen(nmae, nmae_se=se)
+    assert [found for found in kinds(evidence) if found in ("flat", "rising")] == [kind]
+    assert ("stop" in steps(evidence)) == (kind == "rising")
+    told = " ".join(finding.sentence for finding in findings(evidence))
+    assert ("over-fitting" in told) == (kind == "rising")
+    assert ("flat since" in told) == (kind == "flat")
+
+
+@pytest.mark.parametrize(("bias", "sure"), [(0.4244 + 0.003, False), (0.4244 + 0.005, True)])
+def test_better_by_less_than_two_standard_errors_is_not_certain(bias, sure):
+    (found,) = findings(seen(bias=bias, nmae_se=0.002))
+    assert found.kind == "beats"
+    assert ("not certain" in found.sentence) != sure
+
+
 def test_a_fit_that_still_falls_is_to_go_on():
     falling = seen((0.5, 0.47, 0.45, 0.43), fit=FitSettings(iterations=4), covariance_change=0.3)
     assert kinds(falling) == ["beats", "falling"]

@@ -267,7 +267,7 @@ def test_only_exact_em_with_users_as_signals_knows_of_attributes():
     paper = run_fit(weak_split(RATINGS, 0), FitSettings(iterations=3))
     assert paper.state.gaussian.coefficients is None
     with pytest.raises(
-        ConfigError, match="attributes belongs to the models exact, ordinal and two-sided"
+        ConfigError, match="attributes belongs to the models exact, ordinal, factor and two-sided"
     ):
         FitSettings(attributes=False)
     with pytest.raises(ConfigError, match="true or false"):

@@ -248,9 +248,12 @@ def test_every_named_model_fits_other_scales(name):
     [
         (
             {"model": "other"},
-            "The model must be paper, exact, ordinal, 'two-sided' or mixture, not 'other'",
+            "The model must be paper, exact, ordinal, factor, 'two-sided' or mixture, not 'other'",
         ),
-        ({"prior_strength": 3.0}, "prior belongs to the models exact, ordinal and two-sided"),
+        (
+            {"prior_strength": 3.0},
+            "prior belongs to the models exact, ordinal, factor and two-sided",
+        ),
         ({"model": "exact", "relaxation": 9.0}, "a number from 1 to 8, not 9"),
         (
             {"model": "exact", "prior_target": (0.1, -1.0, 0.0, 0.0)},
@@ -315,9 +318,9 @@ def test_a_step_that_goes_too_far_is_not_taken(monkeypatch):
     """The interval 5..15 with the mean 0 far below: the first step leaves it for f = 0."""
     monkeypatch.setattr(compiled, "_CUTS", 1)
     f, a = np.array([14.0]), np.array([0.14])
-    found = compiled._climb.py_func(
-        f, a, np.array([5.0]), np.array([15.0]), 0.01, np.array([-1 / 100.01]), 1e-7, 1
-    )
+    inverse = np.array([-1 / 100.01])
+    ends = np.array([5.0]), np.array([15.0])
+    found = compiled.climb.py_func(f, a, *ends, 0.01, inverse, inverse, 1e-7, 1)
     assert 5 < f[0] < 14  # nearer to the mean, and still in the interval
     assert f[0] == pytest.approx(100 * a[0])
     assert found == compiled.NOT_FOUND

@@ -123,7 +123,7 @@ def _times_factored(inverse, n, right, answer):  # type: ignore[no-untyped-def]
 
 def _product(inverse, n, right, answer):  # type: ignore[no-untyped-def]
     """answer ← K⁻¹ right in either form."""
-    raise NotImplementedError("compiled code only")
+    (_times if isinstance(inverse, np.ndarray) else _times_factored)(inverse, n, right, answer)
 
 
 @overload(_product, inline="always")

@@ -47,6 +47,7 @@ NEXT_STEPS = (
     ("pages/recommend.py", "Get recommendations", ":material/thumb_up:"),
     ("pages/sensitivity.py", "Vary ε", ":material/tune:"),
 )
+BESIDE_HEIGHT = 280  # pixels of the chart of several runs
 STATUS_HEIGHT = "14rem"  # of a result in five lines, and the buttons below it
 
 Curves = list[list[IterationRecord]]
@@ -312,14 +313,17 @@ def _charts(
         labels = overlay.labels(run, others, short=True)
         beside = {labels[other.id]: playing.cut(context.curves_of(other), at) for other in others}
         longest = max(length, *(other.iterations for other in others)) if others else length
+        figure = figures.nmae_figure(
+            curves,
+            known.lines,
+            others=beside,
+            own=labels.get(run.id, ""),
+            **{**options, "iterations": longest},
+        )
+        if beside:  # more stands above it, and the best curve is the lowest
+            figure.update_layout(height=BESIDE_HEIGHT)
         chart(
-            figures.nmae_figure(
-                curves,
-                known.lines,
-                others=beside,
-                own=labels.get(run.id, ""),
-                **{**options, "iterations": longest},
-            ),
+            figure,
             figures.describe_nmae(curves, known.lines, beside),
             key="nmae_chart",
             waits="Waiting for the first iteration",

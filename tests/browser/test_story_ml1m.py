@@ -30,16 +30,8 @@ def test_from_the_file_to_recommendations(app, page):
     page.get_by_role("heading", level=1, name="Fit", exact=True).wait_for()
     settle(page)
 
-    page.get_by_role("radio", name="float32").click()
-    iterations = page.get_by_role("slider", name="Iterations L")
-    page.wait_for_url("**precision=float32*")
-    settle(page)
-    iterations.focus()
-    page.keyboard.press("Home")
-    for left in (1, 2, 3):
-        page.keyboard.press("ArrowRight")
-        expect(iterations).to_have_attribute("aria-valuetext", str(left))
-    page.wait_for_url("**iterations=3*")
+    button(page, "Fast").click()
+    page.wait_for_url("**model=factor*")
     settle(page)
     button(page, "Start the fit").click()
     page.get_by_text("held-out ratings:").wait_for(timeout=PATIENCE_MS)

@@ -244,13 +244,15 @@ def choose(
     for given in first_settings(train, dtype):
         start = given.resolved(train.scale, train.n_items)
         start = replace(start, attributes=attributes) if start.is_exact else start
-        dear = estimate_seconds(start, reduced.user_counts, reduced.n_items).repetition
-        if start.model == "two-sided" and dear > _TWO_SIDED_SHARE * seconds:
-            notes.append(
-                f"The two-sided model was not tried: one trial would take about {duration(dear)} "
-                f"of the {duration(seconds)} to choose in. Give more time to have it tried."
-            )
-            continue
+        if start.model == "two-sided":
+            dear = _trial_seconds(start, reduced)
+            if dear > _TWO_SIDED_SHARE * seconds:
+                notes.append(
+                    f"The two-sided model was not tried: one trial would take about "
+                    f"{duration(dear)} of the {duration(seconds)} to choose in. Give more time to "
+                    "have it tried."
+                )
+                continue
         attempt(start.model, start)
     if not trials:
         raise NumericalError("No model could be fitted to these ratings. Look at the data.")
@@ -288,13 +290,22 @@ def choose(
 def first_settings(train: Ratings, dtype: Precision = "float32") -> tuple[FitSettings, ...]:
     """What is tried first: the paper's MAP-EM, low rank, exact EM, on ordered ratings where there
     are few enough values, and two sides."""
-    distinct = len(np.unique(train.values))
-    grades = 3 <= distinct <= MAX_VALUES
-    named = (settings_for("factor"), settings_for("ordinal" if grades else "exact"))
-    both = (settings_for("paper"), *named, settings_for("two-sided"))
+    dense = _dense_settings(train, dtype)
+    first = [settings_for("paper"), settings_for("factor"), dense, settings_for("two-sided")]
     return tuple(
-        replace(one, dtype=dtype, ordered=grades if one.model in EITHER else None) for one in both
+        replace(one, dtype=dtype, ordered=dense.is_ordered if one.model in EITHER else None)
+        for one in first
     )
+
+
+def _dense_settings(train: Ratings, dtype: Precision) -> FitSettings:
+    grades = 3 <= len(np.unique(train.values)) <= MAX_VALUES
+    return replace(settings_for("ordinal" if grades else "exact"), dtype=dtype)
+
+
+def _trial_seconds(settings: FitSettings, ratings: Ratings) -> float:
+    """settings : complete, see :meth:`FitSettings.resolved`."""
+    return estimate_seconds(settings, ratings.user_counts, ratings.n_items).repetition
 
 
 def _neighbours(settings: FitSettings, train: Ratings) -> Iterator[tuple[str, FitSettings]]:
@@ -318,11 +329,10 @@ def _neighbours(settings: FitSettings, train: Ratings) -> Iterator[tuple[str, Fi
 
 def _affordable(train: Ratings, seconds: float, dtype: Precision) -> tuple[Ratings, list[str]]:
     """The most rated items, as many as let some trials fit into the time."""
-    _, _, settings, _ = first_settings(train, dtype)
+    settings = _dense_settings(train, dtype)
 
     def trial_seconds(ratings: Ratings) -> float:
-        complete = settings.resolved(ratings.scale, ratings.n_items)
-        return estimate_seconds(complete, ratings.user_counts, ratings.n_items).repetition
+        return _trial_seconds(settings.resolved(ratings.scale, ratings.n_items), ratings)
 
     reduced, limit = train, train.n_items
     while trial_seconds(reduced) > _TRIAL_SHARE * seconds and limit > _LEAST_ITEMS:

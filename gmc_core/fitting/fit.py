@@ -27,7 +27,7 @@ from gmc_core.fitting.notebook_view import fit_html
 from gmc_core.fitting.records import IterationRecord as IterationRecord
 from gmc_core.fitting.users_side import UsersSide
 from gmc_core.gaussian.attributes import UserGroups
-from gmc_core.gaussian.covariance import FactoredCovariance
+from gmc_core.gaussian.covariance import low_rank_of
 from gmc_core.gaussian.em import MapEm, initial_state
 from gmc_core.gaussian.estep import e_step, predict_pairs
 from gmc_core.gaussian.folding import fold_in
@@ -335,8 +335,7 @@ class Fit:
             return MixtureModel(**described, mixture=self._state.mixture)
         if users := self._users.of_model(self._state, ThreadPool(self.team.size)):
             return TwoSidedModel(**{**described, **users})
-        covariance = self._state.gaussian.covariance
-        if isinstance(covariance, FactoredCovariance) and covariance.low_rank:
+        if low_rank_of(self._state.gaussian.covariance):
             return FactorModel(**described)
         return GaussianModel(**described)
 

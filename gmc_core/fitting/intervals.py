@@ -30,7 +30,7 @@ from gmc_core.base.errors import ConfigError, ModelFileError
 from gmc_core.base.files import PART
 from gmc_core.data.ratings import Ratings, RatingScale
 from gmc_core.fitting.fit import Fit, run_fit
-from gmc_core.gaussian.covariance import FactoredCovariance
+from gmc_core.gaussian.covariance import low_rank_of
 from gmc_core.gaussian.estep import predict_pairs
 from gmc_core.gaussian.folding import explained, fold_in
 from gmc_core.gaussian.linalg.threads import ThreadPool
@@ -132,9 +132,7 @@ def pair_variances(
     """
     covariance = gaussian.covariance
     result = covariance.diagonal()[pair_coordinates] + noise.total_variances(pair_coordinates)
-    low_rank = None
-    if isinstance(covariance, FactoredCovariance) and covariance.low_rank:
-        low_rank = covariance
+    low_rank = low_rank_of(covariance)
     order = np.argsort(pair_signals, kind="stable")
     starts = np.flatnonzero(np.diff(pair_signals[order], prepend=-1))
     for group in np.split(order, starts[1:]):

@@ -157,19 +157,33 @@ class FactoredCovariance:
         inner = rated.T @ rated / (self.epsilon + noise) + np.eye(rated.shape[1])
         return np.asarray(scipy.linalg.cholesky(inner, lower=True))
 
+    def posterior_parts(
+        self,
+        observed: npt.NDArray[np.integer],
+        noise: float,
+        coordinates: npt.NDArray[np.integer],
+        root: npt.NDArray[np.float64] | None = None,
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Z (R, C) and v (C,) of the covariance Zᵀ Z + diag(v) of ``coordinates``, given
+        observations at ``observed``; R equations.
+
+        root : of :meth:`posterior_root`, where that is known.
+        """
+        shares = np.where(np.isin(coordinates, observed), noise / (self.epsilon + noise), 1.0)
+        right = self.factor[coordinates].astype(np.float64).T * shares
+        root = self.posterior_root(observed, noise) if root is None else root
+        whitened = scipy.linalg.solve_triangular(root, right, lower=True)
+        return np.asarray(whitened), self.epsilon * shares
+
     def posterior_variances(
         self,
         observed: npt.NDArray[np.integer],
         noise: float,
         coordinates: npt.NDArray[np.integer],
     ) -> npt.NDArray[np.float64]:
-        """(C,) variances of ``coordinates`` given observations at ``observed``; R equations."""
-        shares = np.where(np.isin(coordinates, observed), noise / (self.epsilon + noise), 1.0)
-        right = self.factor[coordinates].astype(np.float64).T * shares
-        whitened = scipy.linalg.solve_triangular(
-            self.posterior_root(observed, noise), right, lower=True
-        )
-        return np.asarray(np.einsum("rc,rc->c", whitened, whitened) + self.epsilon * shares)
+        """(C,) variances of ``coordinates``, as of :meth:`posterior_parts`."""
+        whitened, own = self.posterior_parts(observed, noise, coordinates)
+        return np.asarray(np.einsum("rc,rc->c", whitened, whitened) + own)
 
     def log_det_and_trace_inverse(self, team: ThreadPool) -> tuple[float, float]:
         """log|Σ| and tr Σ⁻¹ from the R × R matrix ε Id + factorᵀ factor.
@@ -186,3 +200,10 @@ class FactoredCovariance:
 
 
 Covariance = DenseCovariance | FactoredCovariance
+
+
+def low_rank_of(covariance: Covariance) -> FactoredCovariance | None:
+    """The covariance, if it is a factor of chosen low rank."""
+    if isinstance(covariance, FactoredCovariance) and covariance.low_rank:
+        return covariance
+    return None

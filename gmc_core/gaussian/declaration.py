@@ -22,10 +22,10 @@ MODEL_KINDS: tuple[ModelKind, ...] = (
 EXACT: tuple[ModelKind, ...] = ("exact", "ordinal", "factor", "two-sided")
 # Of these those whose Σ is a full matrix.
 DENSE: tuple[ModelKind, ...] = ("exact", "ordinal", "two-sided")
+# Of these again those that know of the items' side alone.
+ONE_SIDED: tuple[ModelKind, ...] = ("exact", "ordinal")
 # Those that take ratings as numbers or as ordered values.
 EITHER: tuple[ModelKind, ...] = ("factor", "two-sided")
-# Of these those that know of the items' side alone.
-ONE_SIDED: tuple[ModelKind, ...] = ("exact", "ordinal")
 
 
 def variance_unit(scale: RatingScale) -> float:

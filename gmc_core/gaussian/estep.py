@@ -294,17 +294,18 @@ def _pairs_by_factors(
 ) -> npt.NDArray[np.float64]:
     """(P,) Σ[c, o] a with Σ = W Wᵀ + γ Id: what the factors m = W[o]ᵀ a say, and the own part of
     a coordinate that was observed."""
-    matrix = signals.matrix(weights.astype(np.float64))
+    matrix, factor = signals.matrix(weights.astype(np.float64)), covariance.factor
+    wide = factor.astype(np.float64)
     needed, places = np.unique(pair_signals, return_inverse=True)
     found = np.empty(len(pair_signals))
     for span in spans(len(needed), _SIGNALS):
         rows = matrix[needed[slice(*span)]]
-        means = rows @ covariance.factor.astype(np.float64)
+        means = rows @ wide
         of = np.flatnonzero((places >= span[0]) & (places < span[1]))
         at, coordinates = places[of] - span[0], pair_coordinates[of]
         own = np.asarray(rows[at, coordinates]).reshape(-1)
-        loadings = covariance.factor[coordinates]
-        found[of] = np.einsum("pr,pr->p", means[at], loadings) + covariance.epsilon * own
+        found[of] = np.einsum("pr,pr->p", means[at], factor[coordinates])
+        found[of] += covariance.epsilon * own
     return found
 
 

@@ -78,9 +78,13 @@ class OrdinalScale:
 
         A rating that did not occur gets the interval of the nearest that did.
         """
-        place = self._places(ratings)
-        edges = np.concatenate([[-np.inf], self.cuts, [np.inf]])
+        place, edges = self._places(ratings), self._edges
         return edges[place], edges[place + 1]
+
+    @property
+    def _edges(self) -> Floats:
+        """(V + 1,) the ends of the values' intervals."""
+        return np.concatenate([[-np.inf], self.cuts, [np.inf]])
 
     def _places(self, ratings: npt.ArrayLike) -> npt.NDArray[np.intp]:
         """The position of each rating, or of the nearest that occurred, among the values."""
@@ -89,7 +93,7 @@ class OrdinalScale:
 
     def first_guess(self, ratings: npt.ArrayLike) -> Floats:
         """E[z | rating] under a wide Gaussian at the scale's middle, when f is not known yet."""
-        edges = np.concatenate([[-np.inf], self.cuts, [np.inf]])
+        edges = self._edges
         middle = np.full(len(self.values), (self.cuts[0] + self.cuts[-1]) / 2)
         sd = (self.cuts[-1] - self.cuts[0]) / 3
         return truncated_mean(middle, edges[:-1], edges[1:], sd)[self._places(ratings)]

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from gmc_core.base.errors import ConfigError
 from gmc_core.base.table_files import TableWriter, format_of, path_beside
 from gmc_core.data.ratings import Ratings
-from gmc_core.gaussian.covariance import FactoredCovariance
+from gmc_core.gaussian.covariance import FactoredCovariance, low_rank_of
 from gmc_core.gaussian.folding import explained, fold_in
 from gmc_core.gaussian.linalg.threads import ThreadPool, spans
 from gmc_core.gaussian.mixture import mixture_e_step
@@ -284,13 +284,13 @@ def _moments(
     if not sd:
         return values, None
     variances = np.empty(values.shape)
-    prior = covariance.diagonal()[coordinates]
+    prior, low_rank = covariance.diagonal()[coordinates], low_rank_of(covariance)
     with team.whole():
         for signal in range(signals.count):
             rows = slice(signals.indptr[signal], signals.indptr[signal + 1])
             observed = signals.indices[rows]
-            if isinstance(covariance, FactoredCovariance) and covariance.low_rank:
-                variances[signal] = covariance.posterior_variances(
+            if low_rank is not None:
+                variances[signal] = low_rank.posterior_variances(
                     observed, float(noise.array[0, 0]), coordinates
                 )
             elif len(observed):

@@ -55,27 +55,26 @@ class FactorModel(GaussianModel):
         loadings, own = covariance.factor.astype(np.float64), covariance.epsilon
         every = np.arange(len(loadings))
         noise = self.noise.total_variances(every)
-        total = own + float(noise[0])
+        spread = float(noise[0])
+        total = own + spread
         rated = loadings[items]
-        root = covariance.posterior_root(items, total - own)
+        root = covariance.posterior_root(items, spread)
         factors = scipy.linalg.cho_solve((root, True), rated.T @ residual / total)
         weights = (residual - rated @ factors) / total
         mean = prior_mean + loadings @ factors
         mean[items] += own * weights
-        shares = np.ones(len(loadings))
-        shares[items] -= own / total
-        whitened = scipy.linalg.solve_triangular(root, loadings.T * shares, lower=True)
+        whitened, apart = covariance.posterior_parts(items, spread, every, root)
         return FactorPosterior(
             observed=items,
             values=ratings,
             weights=weights,
             prior_mean=prior_mean,
             mean=mean,
-            variance=np.einsum("rn,rn->n", whitened, whitened) + own * shares,
+            variance=np.einsum("rn,rn->n", whitened, whitened) + apart,
             noise_variance=noise,
             times=None,
             session=None,
-            own=own * shares,
+            own=apart,
             _gaussian=self.gaussian,
             _whitened=whitened,
         )

@@ -18,7 +18,7 @@ from gmc_core.base.errors import ConfigError, GmcError, ModelFileError, brief
 from gmc_core.base.version import package_version
 from gmc_core.data.ratings import ItemInfo, Ratings, RatingScale, Vocabulary, frozen
 from gmc_core.gaussian.attributes import UserGroups
-from gmc_core.gaussian.covariance import DenseCovariance, FactoredCovariance
+from gmc_core.gaussian.covariance import DenseCovariance, FactoredCovariance, low_rank_of
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.mixture import Mixture
 from gmc_core.gaussian.noise import FULL, NONE, PER_COORDINATE, SCALAR, Noise, SessionNoise
@@ -251,9 +251,7 @@ def _rebuild(header: dict[str, Any], arrays: Arrays) -> GaussianModel:
         users = _users(header.get("users"), arrays, gaussian, described["ratings"])
         described["groups"] = _groups(header, arrays, gaussian)
         if users is None:
-            covariance = gaussian.covariance
-            low_rank = isinstance(covariance, FactoredCovariance) and covariance.low_rank
-            kind = FactorModel if low_rank else GaussianModel
+            kind = FactorModel if low_rank_of(gaussian.covariance) else GaussianModel
             return kind(gaussian=gaussian, **described)
         return TwoSidedModel(gaussian=gaussian, **described, **users)
     mixture = _mixture(header["components"], arrays, size)

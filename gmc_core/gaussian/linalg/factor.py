@@ -13,8 +13,8 @@ import math
 import numpy as np
 from numba import njit
 
-from gmc_core.gaussian.linalg.lapack import gram
-from gmc_core.gaussian.linalg.latent import NOT_FINITE, climb
+from gmc_core.gaussian.linalg.latent import NOT_FINITE, climb, times
+from gmc_core.gaussian.linalg.lowrank import posterior
 from gmc_core.gaussian.linalg.sweep import sweep
 
 
@@ -61,15 +61,7 @@ def factor_beliefs(  # type: ignore[no-untyped-def]
             for k in range(rank):
                 row[k] = own[k] * factor
                 mean[k] += row[k] * weight
-        if n > 0:
-            gram(rows, n, rank, True, work, space.flags, space.integers, space.scalars)
-        else:
-            work[: rank * rank] = 0
-        for k in range(rank):
-            work[k * rank + k] += 1
-        form, log_det = sweep(
-            work, mean, rank, sweeping, space.packed, space.flags, space.integers, space.scalars
-        )
+        form, log_det = posterior(rows, n, rank, mean, space, sweeping)
         if not math.isfinite(form):
             return signal, NOT_FINITE
         if len(shift):
@@ -123,14 +115,7 @@ def _factors(systems, start, n, rows, spread, rank, root, inner, mean):  # type:
         weight = rows.dtype.type(r * root)
         for k in range(rank):
             inner[k] += rows[i * rank + k] * weight
-    mean[:] = 0
-    for k in range(rank):
-        row, own = spread[k * rank : k * rank + k], inner[k]
-        total = spread[k * rank + k] * own
-        for j in range(k):
-            total += row[j] * inner[j]
-            mean[j] -= row[j] * own
-        mean[k] -= total
+    times(spread, rank, inner, mean)
 
 
 @njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})

@@ -78,7 +78,7 @@ def score(mean, low, high, sd):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
-def _times(inverse, n, right, answer):  # type: ignore[no-untyped-def]
+def times(inverse, n, right, answer):  # type: ignore[no-untyped-def]
     """answer ← K⁻¹ right from -K⁻¹ (lower triangle, n × n flat)."""
     answer[:n] = 0
     for i in range(n):
@@ -101,18 +101,11 @@ def _times_factored(inverse, n, right, answer):  # type: ignore[no-untyped-def]
     rank = len(room) // 2
     inner, outer = room[:rank], room[rank:]
     inner[:] = 0
-    outer[:] = 0
     for i in range(n):
         row, own = rows[i * rank : (i + 1) * rank], right[i]
         for k in range(rank):
             inner[k] += row[k] * own
-    for k in range(rank):
-        row, own = spread[k * rank : k * rank + k], inner[k]
-        total = spread[k * rank + k] * own
-        for j in range(k):
-            total += row[j] * inner[j]
-            outer[j] -= row[j] * own
-        outer[k] -= total
+    times(spread, rank, inner, outer)
     for i in range(n):
         row = rows[i * rank : (i + 1) * rank]
         total = right[i]
@@ -123,13 +116,13 @@ def _times_factored(inverse, n, right, answer):  # type: ignore[no-untyped-def]
 
 def _product(inverse, n, right, answer):  # type: ignore[no-untyped-def]
     """answer ← K⁻¹ right in either form."""
-    (_times if isinstance(inverse, np.ndarray) else _times_factored)(inverse, n, right, answer)
+    (times if isinstance(inverse, np.ndarray) else _times_factored)(inverse, n, right, answer)
 
 
 @overload(_product, inline="always")
 def _product_overload(inverse, n, right, answer):  # type: ignore[no-untyped-def]
     if isinstance(inverse, types.Array):
-        return lambda inverse, n, right, answer: _times(inverse, n, right, answer)
+        return lambda inverse, n, right, answer: times(inverse, n, right, answer)
     return lambda inverse, n, right, answer: _times_factored(inverse, n, right, answer)
 
 
@@ -270,7 +263,7 @@ def settle(batch, places, systems, inverses, ends, shift, variance, tolerance, r
         right, answer = np.empty(n, inverses.dtype), systems.weights[start:stop]
         for i in range(n):
             right[i] = own[i] - moved[i] - systems.mean[systems.indices[start + i]]
-        _times(inverse, n, right, answer)
+        times(inverse, n, right, answer)
         form = 0.0
         for i in range(n):
             form += float(right[i]) * float(answer[i])

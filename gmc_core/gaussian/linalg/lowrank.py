@@ -15,6 +15,28 @@ from gmc_core.gaussian.linalg.sweep import sweep
 
 
 @njit(nogil=True, cache=True)
+def posterior(rows, n, rank, mean, space, sweeping):  # type: ignore[no-untyped-def]
+    """mean ← C mean, and -C left in ``space.work`` (lower triangle), with C = (Id + RᵀR)⁻¹.
+
+    rows : R (n × rank, flat). Others as of :func:`factor_posteriors`.
+
+    Returns
+    -------
+    meanᵀ C mean of what was given, and log|Id + RᵀR|.
+    """
+    work = space.work
+    if n > 0:
+        gram(rows, n, rank, True, work, space.flags, space.integers, space.scalars)
+    else:
+        work[: rank * rank] = 0
+    for k in range(rank):
+        work[k * rank + k] += 1
+    return sweep(
+        work, mean, rank, sweeping, space.packed, space.flags, space.integers, space.scalars
+    )
+
+
+@njit(nogil=True, cache=True)
 def factor_posteriors(  # type: ignore[no-untyped-def]
     batch, indptr, indices, residuals, loadings, roots, space, rows, sweeping, means, spreads, forms
 ):
@@ -51,15 +73,7 @@ def factor_posteriors(  # type: ignore[no-untyped-def]
                 mean[k] += row[k] * weight
             quadratic += scaled * scaled
             log_det -= 2 * np.log(root)
-        if last > first:
-            gram(rows, last - first, rank, True, work, space.flags, space.integers, space.scalars)
-        else:
-            work[: rank * rank] = 0
-        for k in range(rank):
-            work[k * rank + k] += 1
-        explained, inner = sweep(
-            work, mean, rank, sweeping, space.packed, space.flags, space.integers, space.scalars
-        )
+        explained, inner = posterior(rows, last - first, rank, mean, space, sweeping)
         forms[signal, 0], forms[signal, 1] = quadratic - explained, log_det + inner
         if not np.isfinite(quadratic - explained + log_det + inner):
             return signal

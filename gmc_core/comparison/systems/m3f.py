@@ -35,9 +35,10 @@ from scipy.stats import wishart
 
 from gmc_core.base.errors import ConfigError
 from gmc_core.comparison.systems.system import (
+    Chain,
     Floats,
     Rows,
-    System,
+    Sampler,
     by_item,
     by_user,
     drawn_precision,
@@ -51,7 +52,7 @@ _START_DEVIATION = 0.1
 
 
 @dataclass(frozen=True)
-class MixedMembership(System):
+class MixedMembership(Sampler):
     """Gibbs sampling of M³F-TIB.
 
     settings : (D, Kᵁ, Kᴹ) to choose from: factors, topics of users and of items, each 1 or more.
@@ -77,15 +78,9 @@ class MixedMembership(System):
         """Each (D, Kᵁ, Kᴹ)."""
         return self.settings
 
-    def attempt(self, split: Split, setting: tuple[int, int, int], team: ThreadPool) -> Floats:
-        """(n_test,) means of the predictions over the sweeps that count."""
-        chain = _Chain(split, *setting, generator(self.seed))
-        total = np.zeros(split.n_test)
-        for sweep in range(self.sweeps):
-            chain.sweep(team)
-            if sweep >= self.burn_in:
-                total += chain.predictions(split, team)
-        return total / (self.sweeps - self.burn_in)
+    def chain(self, split: Split, setting: tuple[int, int, int]) -> Chain:
+        """Its factors, topics, biases and precisions."""
+        return _Chain(split, *setting, generator(self.seed))
 
 
 class _Side:

@@ -36,9 +36,10 @@ from numba import njit
 from gmc_core.base.errors import ConfigError
 from gmc_core.comparison.systems.system import (
     VAGUE,
+    Chain,
     Floats,
     Rows,
-    System,
+    Sampler,
     by_item,
     by_user,
     drawn_precision,
@@ -53,7 +54,7 @@ _BETA = (1.0, 1.0)
 
 
 @dataclass(frozen=True)
-class Nbmc(System):
+class Nbmc(Sampler):
     """Gibbs sampling of a beta-Bernoulli factor model with biases.
 
     atoms : K, the most atoms there can be, 1 or more; the data turn off what is too many.
@@ -77,15 +78,9 @@ class Nbmc(System):
         """Nothing is chosen: the number of atoms in use and the precisions are drawn."""
         return (None,)
 
-    def attempt(self, split: Split, setting: None, team: ThreadPool) -> Floats:
-        """(n_test,) means of the predictions over the sweeps that count."""
-        chain = _Chain(split, self.atoms, generator(self.seed))
-        total = np.zeros(split.n_test)
-        for sweep in range(self.sweeps):
-            chain.sweep(team)
-            if sweep >= self.burn_in:
-                total += chain.predictions(split, team)
-        return total / (self.sweeps - self.burn_in)
+    def chain(self, split: Split, setting: None) -> Chain:
+        """Its atoms, weights, biases and precisions."""
+        return _Chain(split, self.atoms, generator(self.seed))
 
 
 class _Side:

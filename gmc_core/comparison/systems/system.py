@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -104,6 +104,41 @@ class System(ABC):
             for setting in candidates
         ]
         return candidates[int(np.argmin(errors))]
+
+
+class Chain(Protocol):
+    """The state of a Gibbs sampler."""
+
+    def sweep(self, team: ThreadPool) -> None:
+        """Draw everything once."""
+
+    def predictions(self, split: Split, team: ThreadPool) -> Floats:
+        """(n_test,) under the present state."""
+
+
+class Sampler(System):
+    """A system that predicts the mean over the sweeps of a chain.
+
+    sweeps : in all. burn_in : how many of them come before the first that counts. Both are fields
+        of the subclasses, after their own.
+    """
+
+    sweeps: int
+    burn_in: int
+
+    @abstractmethod
+    def chain(self, split: Split, setting: Any) -> Chain:
+        """The sampler before its first sweep."""
+
+    def attempt(self, split: Split, setting: Any, team: ThreadPool) -> Floats:
+        """(n_test,) means of the predictions over the sweeps that count."""
+        chain = self.chain(split, setting)
+        total = np.zeros(split.n_test)
+        for sweep in range(self.sweeps):
+            chain.sweep(team)
+            if sweep >= self.burn_in:
+                total += chain.predictions(split, team)
+        return total / (self.sweeps - self.burn_in)
 
 
 class Rows(NamedTuple):

@@ -100,7 +100,7 @@ class Run:
     @property
     def choosing(self) -> bool:
         """Whether auto has still to choose the settings of the fit."""
-        return self.selection is not None and not self.selection.reason
+        return self.selection is not None and self.selection.open
 
     @property
     def seeds(self) -> tuple[int, ...]:

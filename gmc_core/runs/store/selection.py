@@ -44,6 +44,11 @@ class Selection:
             raise ConfigError(f"A choice has numbers of at least 0, not {told}.")
 
     @property
+    def open(self) -> bool:
+        """Whether the settings are still to be chosen."""
+        return not self.reason
+
+    @property
     def asked(self) -> dict[str, Any]:
         """What decides the choice besides the data."""
         return {"seconds": self.seconds, "attributes": self.attributes, "times": self.times}

@@ -107,7 +107,7 @@ class Submitting(Reading):
                 raise ConfigError(
                     "Settings are chosen inside the training set of one split; take one repetition."
                 )
-            config = replace(config, fit=FitSettings(dtype=config.fit.dtype))
+            config = _without_settings(config)
         source = source_of(config)
         request = request_of(config, selection=selection)
         given = data
@@ -337,6 +337,11 @@ def absolute(name: str | None) -> str | None:
     return str(Path(name).expanduser().absolute())
 
 
+def _without_settings(config: ExperimentConfig) -> ExperimentConfig:
+    """The same with settings of the fit that nobody has asked for, but for the precision."""
+    return replace(config, fit=FitSettings(dtype=config.fit.dtype))
+
+
 def request_of(
     config: ExperimentConfig,
     plan: ComparisonPlan | None = None,
@@ -349,7 +354,7 @@ def request_of(
     not asked for.
     """
     if selection is not None:
-        config = replace(config, fit=FitSettings(dtype=config.fit.dtype))
+        config = _without_settings(config)
     content: dict[str, Any] = {"config": config.as_dict(), "source": source_of(config)}
     if plan is not None:
         content["comparison"] = [sorted(plan.methods), sorted(plan.seeds), plan.pythons]

@@ -298,10 +298,9 @@ def _insert(
         raise ValueError("a sweep that is a comparison")
     selected = values.get("selection")
     selection = None if selected is None else Selection.from_dict(selected)
-    choosing = selection is not None and not selection.reason
     identity = secrets.token_hex(5)
     data = checked_data(content["data"])
-    key = None if sweep or choosing else key_of(config, data, plan)
+    key = None if sweep or (selection and selection.open) else key_of(config, data, plan)
     same = key == values["key"]
     records = [
         (index, checked_record(record))

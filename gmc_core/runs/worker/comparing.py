@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import secrets
-import signal
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -32,6 +30,7 @@ from gmc_core.runs.store.queue import Claim, Lost, register, retire, take
 from gmc_core.runs.store.run import State
 from gmc_core.runs.worker.attempt import Attempt, Cache
 from gmc_core.runs.worker.heartbeat import Heartbeat
+from gmc_core.runs.worker.stop_signals import heard
 
 if TYPE_CHECKING:
     from gmc_core.runs.cluster.cluster import Cluster
@@ -197,35 +196,25 @@ def compute_here(
     heartbeat, cache = Heartbeat(store.path, worker), Cache()
     heartbeat.watch(run.id)
     cache.put(claim.run.config, prepared)
-    handlers = _listen(heartbeat)
+
+    def cancel() -> None:
+        heartbeat.cancelled = True
+
+    def end() -> None:
+        heartbeat.ending = True
+
     try:
-        attempt = ComparisonAttempt(claim, heartbeat, cache, tell, cluster)
-        attempt.team = ThreadPool(threads, heartbeat.should_stop)
-        attempt.run()
+        with heard(cancel, end):
+            attempt = ComparisonAttempt(claim, heartbeat, cache, tell, cluster)
+            attempt.team = ThreadPool(threads, heartbeat.should_stop)
+            attempt.run()
     except Lost:
         raise StoreError(
             f"Run {run.id} is no longer this process's: it was silent for too long. See gmc runs "
             f"show {run.id}."
         ) from None
     finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
         heartbeat.stop()
         with suppress(StoreError):
             retire(store, worker)
     return store.run(run.id), True
-
-
-def _listen(heartbeat: Heartbeat) -> dict[signal.Signals, Any]:
-    """Make Ctrl-C cancel and SIGTERM interrupt, in good order; returns the old handlers."""
-    if threading.current_thread() is not threading.main_thread():
-        return {}  # signals belong to the main thread
-
-    def cancel(*_: object) -> None:
-        heartbeat.cancelled = True
-
-    def end(*_: object) -> None:
-        heartbeat.ending = True
-
-    wanted = {signal.SIGINT: cancel, signal.SIGTERM: end}
-    return {number: signal.signal(number, handler) for number, handler in wanted.items()}

@@ -5,12 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import secrets
-import signal
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
-from typing import Any
+from contextlib import ExitStack, suppress
 
 from gmc_core.model.pictures import warm_up
 from gmc_core.runs.store import Store, StoreError
@@ -21,6 +18,7 @@ from gmc_core.runs.worker.comparing import ComparisonAttempt
 from gmc_core.runs.worker.compute import CHECKPOINT_SECONDS, Computation
 from gmc_core.runs.worker.heartbeat import Heartbeat
 from gmc_core.runs.worker.slot import Slot
+from gmc_core.runs.worker.stop_signals import heard
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +74,8 @@ def work(
     def end() -> None:
         heartbeat.ending = True
 
-    handlers = listen(end)
+    hearing = ExitStack()
+    hearing.enter_context(heard(end, end))
     try:
         while not heartbeat.ending:
             try:
@@ -115,18 +114,9 @@ def work(
                 time.sleep(min(POLL_SECONDS, max(idle_seconds, 0.01)))
         return taken
     finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+        hearing.close()
         heartbeat.stop()
         if slot is None:
             warming.join()  # a process that ends amid compiled code may crash
         with suppress(StoreError):
             retire(store, worker)
-
-
-def listen(end: Callable[[], object]) -> dict[signal.Signals, Any]:
-    """Make SIGTERM and Ctrl-C end the work in good order; returns the old handlers."""
-    if threading.current_thread() is not threading.main_thread():
-        return {}  # signals belong to the main thread
-    signals = (signal.SIGTERM, signal.SIGINT)
-    return {number: signal.signal(number, lambda *_: end()) for number in signals}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 import secrets
-import signal
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -17,8 +16,9 @@ from gmc_core.runs.store import Store
 from gmc_core.runs.store.queue import register, retire
 from gmc_core.runs.worker.attempt import Cache
 from gmc_core.runs.worker.heartbeat import BEAT_SECONDS
-from gmc_core.runs.worker.loop import listen, work
+from gmc_core.runs.worker.loop import work
 from gmc_core.runs.worker.slot import Slot, Stop
+from gmc_core.runs.worker.stop_signals import heard
 
 log = logging.getLogger(__name__)
 
@@ -100,12 +100,8 @@ def work_on(
         retire(store, worker)  # the loops have entries of their own
     with cluster:
         loops = Loops(store.path, cluster, idle_seconds=idle_seconds, once=once)
-        handlers = listen(loops.stop.ask)
-        try:
+        with heard(loops.stop.ask, loops.stop.ask):
             loops.join()
-        finally:
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
 
 
 @contextmanager

@@ -59,7 +59,7 @@ def _start_bar(choice: fit_form.Choice, protocol: str) -> None:
     cost = cost_view.cost_of(choice.settings)
     estimate = cost_view.time_of(choice.settings, choice.repetitions)
     possible = (
-        cost_view.allowed(cost)
+        cost_view.allowed(cost, choice.settings)
         and fit_form.fits(protocol, choice.settings)
         and cost_view.wanted(estimate, choice.settings, cost)
     )

@@ -109,7 +109,9 @@ def _start_bar(
         st.info("Choose at least one L.")
         return
     cost = cost_view.cost_of(constant)
-    possible = cost_view.allowed(cost) and fit_form.fits(context.current().protocol, constant)
+    possible = cost_view.allowed(cost, constant) and fit_form.fits(
+        context.current().protocol, constant
+    )
     sweep = SweepConfig(
         base=context.current_config(fit=constant),
         epsilons=tuple(epsilons),

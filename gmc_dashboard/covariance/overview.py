@@ -85,7 +85,7 @@ def _film_of(id: str, iterations: list[int]) -> Film:
     """The pictures of a run as a film."""
     first, last = (iterations[0], iterations[-1]) if iterations else (1, 1)
     help = ("Watch Σ form, iteration by iteration.", "", "")
-    return Film(f"overview.{id}", SHOWN, last, first, gaps=tuple(iterations), help=help)
+    return Film(f"overview.{id}", SHOWN, last, first, last, tuple(iterations), help)
 
 
 def _iterations(id: str) -> list[int]:
@@ -115,9 +115,7 @@ def _film(id: str, kind: str, order: str, going: bool, plays: bool) -> None:
     st.session_state[f"{LATEST}_{id}"] = last
     st.session_state[SHOWN] = shown
     film = _film_of(id, iterations)
-    if playing.advance(film):
-        st.session_state[SHOWN] = last
-    if playing.is_playing(film) != plays:
+    if playing.advance(film) or playing.is_playing(film) != plays:
         st.rerun(scope="app")
     shown = st.session_state[SHOWN]
     left, right = st.columns([5, 2], gap="medium")

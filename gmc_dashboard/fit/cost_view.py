@@ -81,10 +81,10 @@ def _shape(key: tuple[Any, ...], kind: Any, block: tuple[int, int]) -> Shape:
     return Shape(Signals.of(train, layout).sizes, layout.dimension, query, groups)
 
 
-def allowed(cost: Cost) -> bool:
+def allowed(cost: Cost, settings: FitSettings) -> bool:
     """Whether the memory suffices; says what to do if it does not."""
     try:
-        check_memory(cost)
+        check_memory(cost, low_rank=settings.model != "factor")
     except ResourceError as error:
         st.error(str(error), icon=":material/memory:")
         return False

@@ -20,7 +20,7 @@ from gmc_core.data.ratings import Ratings, RatingScale
 from gmc_core.fitting.experiment import ExperimentConfig
 from gmc_core.fitting.time_notes import DAYS
 from gmc_core.gaussian.attributes import LEAST_USERS, UserGroups
-from gmc_core.gaussian.declaration import FitSetting
+from gmc_core.gaussian.declaration import EITHER, FitSetting
 from gmc_core.gaussian.models import PRESETS
 from gmc_core.gaussian.settings import (
     PAPER_EPSILON,
@@ -120,8 +120,8 @@ def presets(scale: RatingScale) -> None:
 
 def _fast(scale: RatingScale) -> dict[str, Any]:
     """The preset of that name as values of the controls."""
-    fast, names = PRESETS["fast"].resolved(scale), _OF_FAST
-    return {SETTINGS[name].key: getattr(fast, name) for name in names} | {"repetitions": 1}
+    fast = PRESETS["fast"].resolved(scale)
+    return {SETTINGS[name].key: getattr(fast, name) for name in _OF_FAST} | {"repetitions": 1}
 
 
 def _set(values: dict[str, Any]) -> None:
@@ -156,7 +156,7 @@ def fit_controls(ratings: Ratings, protocol: str) -> Choice:
         repetitions = _repetitions(protocol)
         seed_input()
         form.draw("arithmetic")
-    if kind in ("ordinal", "factor", "two-sided") and form.given["noise"] == 0:
+    if kind in ("ordinal", *EITHER) and form.given["noise"] == 0:
         st.warning("This model needs a noise variance above 0; 0.5 is taken.")
         form.given["noise"] = 0.5
     return Choice(form.settings, repetitions)

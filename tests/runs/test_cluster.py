@@ -332,6 +332,8 @@ def test_a_worker_of_another_version_that_joins_later(cluster, monkeypatch) -> N
 @pytest.fixture
 def at_cluster(cluster, tmp_path, monkeypatch) -> list[str]:
     """What a command is given to compute there; runs are those of the test."""
+    # Of a worker that an earlier test has killed the next may still be on its way.
+    cluster._client.wait_for_workers(2, timeout=60)
     monkeypatch.setenv("GMC_HOME", str(tmp_path / "home"))
     return ["--data", "sample", "--max-items", "60", "--dask", cluster._local.scheduler_address]
 

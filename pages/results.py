@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import streamlit as st
 
+from gmc_core.base.errors import DataError
 from gmc_core.fitting.experiment import ExperimentConfig
 from gmc_core.paper.published import TABLES, PublishedTable
 from gmc_core.paper.random_holdout import RANDOM_TABLES
@@ -18,7 +21,7 @@ from gmc_core.runs.store import Run
 from gmc_core.runs.store.naming import distinct_names
 from gmc_dashboard.data import own_file
 from gmc_dashboard.fit.run_view import STATES
-from gmc_dashboard.results import random_table
+from gmc_dashboard.results import random_table, systems
 from gmc_dashboard.results.table import as_csv, as_html, as_json, as_markdown, measured_sentence
 from gmc_dashboard.shared import context, sources
 from gmc_dashboard.shared.components import download, escape, guard, page_header
@@ -113,13 +116,25 @@ def show(name: str, table: PublishedTable) -> None:
                     query_params={"run": run.id},
                 )
     under_way(name, table, found)
-    if found.weak is None or found.strong is None:
-        missing(name, table, found)
+    path = missing(name, table, found) if found.weak is None or found.strong is None else ""
     downloads(name, found)
+    systems.show(name, table, context.store().runs(), _source(name, found, path))
 
 
-def missing(name: str, table: PublishedTable, found: Reproduction) -> None:
-    """How to measure what is not there yet."""
+def _source(name: str, found: Reproduction, path: str) -> ExperimentConfig | None:
+    """Where the table's data are: on this machine, at a path, or where a run had them."""
+    if path:
+        with suppress(DataError):  # which is told when it is used
+            return ExperimentConfig(data=str(own_file.clean_path(path).resolve()))
+        return None
+    if name != "eachmovie" and sources.is_ready(name):
+        return ExperimentConfig(data=name)
+    run = found.weak or found.strong
+    return run and ExperimentConfig(data=run.config.data, reading=run.config.reading)
+
+
+def missing(name: str, table: PublishedTable, found: Reproduction) -> str:
+    """How to measure what is not there yet; the path that was given, "" without one."""
     with st.container(border=True):
         path = ""
         if name == "eachmovie":
@@ -155,6 +170,7 @@ def missing(name: str, table: PublishedTable, found: Reproduction) -> None:
         if clicked:
             start(name, table, path.strip())
             st.rerun()
+    return path.strip()
 
 
 def downloads(name: str, found: Reproduction) -> None:
@@ -182,6 +198,7 @@ with guard():
     for key in ("ml-1m", "eachmovie"):
         show(key, TABLES[key])
     runs = context.store().runs()
+    systems.show_other_data(runs)
     for published in RANDOM_TABLES.values():
         st.subheader(f"{published.data_set}, random hold-out", anchor=False)
         random_table.show(published, runs)

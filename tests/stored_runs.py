@@ -139,6 +139,7 @@ def stored_comparison(
     message: str = "",
     label: str = "",
     config: ExperimentConfig | None = None,
+    data: dict[str, Any] = DATA,
 ) -> Run:
     """A comparison on three splits in ``state``, of which ``done`` are computed.
 
@@ -153,7 +154,7 @@ def stored_comparison(
     worker_side.register(store, name, beside=True)
     claim = worker_side.take(store, name, run.id)
     assert claim is not None
-    claim.describe({**DATA, "scale": [1.0, 5.0, 1.0]})
+    claim.describe({**data, "scale": [1.0, 5.0, 1.0]})
     told = dict(failures)
     able = [method for method in methods if method.name not in told]
     splits = [weak_split(FEW_RATINGS, seed) for seed in range(done)]

@@ -12,6 +12,7 @@ split with the same settings is not computed again: its file gets a second name.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,29 @@ def comparison_of(store: Store, run: Run, reference: str | None = None) -> Compa
             if outcome is not None:
                 result.outcomes[place] = outcome
     return result if result.held_out else None
+
+
+def known_comparison(store: Store, run: Run) -> Comparison | None:
+    """:func:`comparison_of`, read again only when a fit more of the run has ended."""
+    return _compared(Hashed(store), run.id, run.state, run.iteration)
+
+
+class Hashed:
+    """A store as part of a cache's key: two of the same folder are the same."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def __hash__(self) -> int:
+        return hash(self.store.path)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Hashed) and self.store.path == other.store.path
+
+
+@lru_cache(maxsize=32)
+def _compared(holder: Hashed, identity: str, state: str, done: int) -> Comparison | None:
+    return comparison_of(holder.store, holder.store.run(identity))
 
 
 def summary_of(comparison: Comparison) -> dict[str, Any]:

@@ -8,6 +8,9 @@ from dataclasses import replace
 import pytest
 from stored_runs import DATA, ML1M, opened, stored, stored_comparison, texts
 
+from gmc_core.comparison.comparators import method_named
+from gmc_core.comparison.systems.ipcf import Ipcf
+from gmc_core.data.ratings import RatingScale
 from gmc_core.fitting.experiment import ExperimentConfig
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.paper.published import TABLES
@@ -179,3 +182,80 @@ def test_results_and_compare_show_them(store, monkeypatch):
     at = opened("compare", comparison=compared.id)
     assert not at.exception
     assert any("random tenth of MovieLens 1M" in one.label for one in at.expander)
+
+
+# The systems of the tables ----------------------------------------------------------------
+
+PAPER = method_named("paper:dtype=float32", RatingScale(1, 5))
+
+
+def measured(store, protocol="weak", data=ML1M, **changes):
+    config = replace(WEAK, protocol=protocol, repetitions=1)
+    return stored_comparison(store, methods=[PAPER, Ipcf()], config=config, data=data, **changes)
+
+
+def test_systems_that_are_not_measured_are_offered_with_the_command(store):
+    at = opened("results")
+    assert "Not measured here on 3 splits, weak and strong:** URP, Attitude, MMMF" in texts(at)
+    assert at.button(key="measure_ml-1m").disabled
+    assert "gmc reproduce --table 2 --data PATH --systems urp,attitude" in at.code[0].value
+    assert "gmc reproduce --table 1" in at.code[1].value
+
+
+def test_printed_and_measured_figures_are_one_table(store):
+    run = measured(store)
+    at = opened("results")
+    assert not at.exception
+    lines = at.table[1].value.set_index("Method")
+    assert list(lines.columns[:3]) == ["Printed", "Measured", "Verdict"]
+    assert lines.loc["IPCF", "Printed"] == "0.4096"
+    assert "±" in lines.loc["IPCF", "Measured"] and lines.loc["IPCF", "Splits"] == "3"
+    assert lines.loc["IPCF", "Verdict"] in ("within 3 SE", "better", "worse")
+    assert "…" in lines.loc["IPCF", "95 %"] and lines.loc["**GM**", "95 %"] == ""
+    assert lines.loc["M³F", "Printed"] == "n/a"
+    assert lines.loc["GPLVM", "Measured"] == "not measured here"
+    assert "the other has no result yet" in texts(at)
+    assert f"comparison={run.id}" in [link.proto.query_string for link in at.get("page_link")]
+    # Strong is missing, so all are.
+    assert "IPCF, E-MMMF" in texts(at)
+
+    measured(store, "strong")
+    at = opened("results")
+    weak = at.table[1].value
+    at.segmented_control(key="systems_ml-1m").set_value("strong").run()
+    assert not at.exception
+    assert at.table[1].value["Printed"].tolist() != weak["Printed"].tolist()
+    assert "MMMF, E-MMMF" in texts(at), "IPCF is complete"
+
+
+def test_measuring_queues_what_is_missing(store, asked, tmp_path):
+    measured(store)
+    measured(store, "strong")
+    file = tmp_path / "ratings.csv"
+    file.write_text("user,item,rating\n1,1,3\n")
+    at = opened("results")
+    at.text_input(key="path_ml-1m").set_value(str(file)).run()
+    at.button(key="measure_ml-1m").click().run()
+    assert not at.exception
+    queued = [run for run in store.runs() if run.state == "queued"]
+    assert {run.config.protocol for run in queued} == {"weak", "strong"}
+    for run in queued:
+        assert run.config.data == str(file)
+        assert run.comparison is not None
+        assert run.comparison.seeds == (0, 1, 2)
+        assert run.comparison.methods[:3] == ("paper:dtype=float32", "urp", "attitude")
+        assert "ipcf" not in run.comparison.methods
+    assert asked
+    assert all(button.key != "measure_ml-1m" for button in at.button)
+    assert any("MovieLens 1M, weak" in link.label for link in at.get("page_link"))
+
+
+def test_data_without_a_table_say_that_the_printed_figures_do_not_compare(store):
+    measured(store, data=DATA, done=1)
+    at = opened("results")
+    assert not at.exception
+    assert "sample: measured only" in [each.value for each in at.subheader]
+    assert "The printed figures do not compare: they are of EachMovie (36,656 users" in texts(at)
+    lines = at.table[2].value
+    assert "Printed" not in lines and "Verdict" not in lines
+    assert lines["Method"].tolist() == ["IPCF", "**GM**"]

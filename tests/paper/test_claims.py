@@ -14,7 +14,9 @@ from gmc_core.paper.claims import CLAIMS, MARGIN, Measured, Results, judge
 from gmc_core.paper.claims.accuracy import least_deviations_line, least_squares_line
 from gmc_core.paper.claims.report import as_html, as_json, as_markdown, on_chart, summary_sentence
 from gmc_core.paper.claims.verdict import Line, Verdict, above, all_of, at_most, number, within
+from gmc_core.paper.measured import MeasuredSystems
 from gmc_core.paper.published import MOVIELENS_1M
+from gmc_core.paper.systems import OWN
 
 BY_NAME = {claim.name: claim for claim in CLAIMS}
 HOLDS, FAILS, OPEN, NONE = "holds", "does not hold", "not resolved", "not measured"
@@ -313,6 +315,28 @@ def test_the_gap_to_the_best_published_method():
     assert got.verdict == OPEN
     assert "+0.0072 at most (EachMovie, strong)" in got.sentence
     assert len(got.lines) == 6
+    assert "NBMC as printed with 0.3916, which is not measured here" in got.sentence
+    assert got.comparison == ""
+
+
+def test_a_system_that_is_measured_counts_instead_of_its_printed_figure():
+    """Weak, where GPLVM is measured as better than NBMC is printed; strong has none."""
+    found = with_nmae({"paper": 0.392, "strong": 0.393})
+    own = comparison({"paper": 0.0, OWN: 0.0, "gplvm": -0.02, "urp": 0.1})
+    systems = MeasuredSystems(ML1M, own.against(OWN), ("newest", "older"))
+    got = verdict("gap", replace(found, systems={"weak": systems}))
+    assert got.verdict == FAILS and got.value is not None
+    assert got.value > 0.01 and got.comparison == "newest"
+    assert "Weak: the best other is GPLVM, measured here with" in got.sentence
+    assert "on 3 splits; on the same ratings" in got.sentence
+    assert "Strong: the best other is NBMC as printed" in got.sentence
+    labels = [line.label for line in got.lines]
+    assert "measured against URP, measured too, weak" in labels
+    # No worse than printed as long as a measured one is no better.
+    made = comparison({"paper": 0.0, OWN: 0.0, "nbmc": 0.1}).against(OWN)
+    poor = MeasuredSystems(ML1M, made, ("newest",))
+    got = verdict("gap", replace(found, systems={"weak": poor}))
+    assert got.verdict == HOLDS and "Weak: the best other is GPLVM as printed" in got.sentence
 
 
 def test_the_share_of_known_entries():

@@ -233,7 +233,7 @@ def test_everything_from_the_command(tmp_path, monkeypatch, capsys):
     )
     monkeypatch.setattr(check, "submit_comparison", finish_comparison)
     made = comparison({"paper": 0.0, "knn": 0.1})
-    monkeypatch.setattr(check, "comparison_of", lambda store, run: made)
+    monkeypatch.setattr(check, "known_comparison", lambda store, run: made)
     files = {name: tmp_path / name for name in ("r.html", "r.md", "r.json")}
     command = [
         "claims", "--data", "sample", "--max-items", "30", "--splits", "2",

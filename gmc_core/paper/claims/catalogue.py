@@ -114,7 +114,8 @@ CLAIMS: tuple[Claim, ...] = (
         "Within about .005 of the best published method",
         "The NMAE differs from the best methods' by less than about .005.",
         "3.3",
-        "Measured NMAE minus the smallest published one of another method, weak and strong; holds "
+        "Measured NMAE minus that of the best other method of the table, weak and strong: as "
+        "measured on the same held-out ratings where the store has it, otherwise as printed; holds "
         "if both 95 % intervals end below .005.",
         tables.gap,
         _if_table("paper", "strong"),

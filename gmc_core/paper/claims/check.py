@@ -15,10 +15,8 @@ from gmc_core.comparison.plan import ComparisonPlan
 from gmc_core.fitting.experiment import ExperimentConfig
 from gmc_core.paper.claims.results import Measured, Results
 from gmc_core.paper.claims.subject import METHODS, Subject
-from gmc_core.runs.comparisons import (
-    all_comparisons,
-    comparison_of,
-)
+from gmc_core.paper.measured import measured_systems
+from gmc_core.runs.comparisons import Hashed, all_comparisons, known_comparison
 from gmc_core.runs.store import RESUMABLE, Run, Store
 from gmc_core.runs.store.submitting import anywhere, key_of
 
@@ -236,14 +234,17 @@ def with_rivals(own: Comparison, other: Comparison | None) -> Comparison:
 def look(store: Store, subject: Subject) -> Results:
     """All that has been found so far; changes nothing."""
     run = comparison_run(store, subject)
-    comparison = (
-        None if run is None else _compared(_Hashed(store), run.id, run.state, run.iteration)
-    )
+    comparison = None if run is None else known_comparison(store, run)
+    compared = all_comparisons(store)
     if run is not None and comparison is not None and comparison.outcomes:
-        for other in all_comparisons(store):
+        for other in compared:
             if other.reusable and other.data_sha256 == run.data_sha256 and other.id != run.id:
-                rival = _compared(_Hashed(store), other.id, other.state, other.iteration)
-                comparison = with_rivals(comparison, rival)
+                comparison = with_rivals(comparison, known_comparison(store, other))
+    systems = {
+        protocol: found
+        for protocol in ("weak", "strong")
+        if (found := measured_systems(store, compared, protocol, subject.is_of)) is not None
+    }
     return Results(
         subject,
         {
@@ -252,36 +253,18 @@ def look(store: Store, subject: Subject) -> Results:
         },
         comparison if comparison is not None and comparison.outcomes else None,
         "" if run is None else run.id,
+        systems,
     )
 
 
 def _measured(store: Store, run: Run, sha256: str) -> Measured:
     if run.state in ("finished", "failed"):
-        return _ended(_Hashed(store), run.id, run.state, run.ended)
+        return _ended(Hashed(store), run.id, run.state, run.ended)
     return Measured(run.id, run.state, run.message)
 
 
-class _Hashed:
-    """A store as part of a cache's key: two of the same folder are the same."""
-
-    def __init__(self, store: Store) -> None:
-        self.store = store
-
-    def __hash__(self) -> int:
-        return hash(self.store.path)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Hashed) and self.store.path == other.store.path
-
-
-@lru_cache(maxsize=8)
-def _compared(holder: _Hashed, identity: str, state: str, done: int) -> Comparison | None:
-    """A comparison as far as it has come; read again only when a fit more has ended."""
-    return comparison_of(holder.store, holder.store.run(identity))
-
-
 @lru_cache(maxsize=64)
-def _ended(holder: _Hashed, identity: str, state: str, ended: float | None) -> Measured:
+def _ended(holder: Hashed, identity: str, state: str, ended: float | None) -> Measured:
     """A run that changes no more; read once however often a page asks."""
     store = holder.store
     curves: dict[int, list] = {}

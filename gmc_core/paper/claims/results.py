@@ -10,6 +10,7 @@ import numpy.typing as npt
 from gmc_core.comparison.compare import Comparison
 from gmc_core.fitting.fit import IterationRecord
 from gmc_core.paper.claims.subject import Subject
+from gmc_core.paper.measured import MeasuredSystems
 from gmc_core.protocol.metrics import PairedDifference, normalized_errors, paired_difference
 from gmc_core.runs.store import HeldOut
 from gmc_core.runs.store.run import broke_down
@@ -54,12 +55,14 @@ class Results:
 
     measured : by the names of :meth:`Subject.experiments`, as far as there is a run.
     comparison : with other methods, None before it has a result. comparison_id : its id.
+    systems : of the paper's tables, measured here, by protocol; those that have a result.
     """
 
     subject: Subject
     measured: dict[str, Measured] = field(default_factory=dict)
     comparison: Comparison | None = None
     comparison_id: str = ""
+    systems: dict[str, MeasuredSystems] = field(default_factory=dict)
 
     def need(self, name: str) -> Measured:
         """A finished experiment.

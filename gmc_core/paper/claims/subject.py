@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -95,6 +96,10 @@ class Subject:
     def table(self) -> PublishedTable | None:
         """The paper's table for these data, if it has one."""
         return table_for(self.data)
+
+    def is_of(self, data: Mapping[str, Any]) -> bool:
+        """Whether a description is of these very data."""
+        return bool(data["sha256"] == self.data["sha256"])
 
     @property
     def epsilon(self) -> float:

@@ -26,7 +26,7 @@ from gmc_core.protocol.splits import Split, pair_split, strong_split, weak_split
 
 ONE, TWO = ThreadPool(1), ThreadPool(2)
 SMALL = [
-    Ipcf(enough=(5.0, 10.0)),
+    Ipcf(settings=((5, 5.0), (20, 10.0))),
     Nbmc(atoms=6, sweeps=60, burn_in=30),
     Urp(settings=((2, 1.0), (6, 1.0)), iterations=20),
     Attitude(settings=((2, 1.0),), iterations=25),
@@ -161,7 +161,7 @@ def test_nothing_to_learn_from_is_refused(system):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Ipcf(enough=()),
+        lambda: Ipcf(settings=()),
         lambda: Nbmc(sweeps=10, burn_in=10),
         lambda: Urp(settings=((0, 1.0),)),
         lambda: Urp(settings=((2, 0.0),)),

@@ -11,6 +11,7 @@ from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.protocol.splits import Split, strong_split, weak_split
 
 GAMMA = 4.0
+NEAREST = 3
 TABLE = ratings_of(*random_table(30, 14, 0.5, 3))
 
 
@@ -31,16 +32,16 @@ def reference(split: Split) -> np.ndarray:
     ]
     found = []
     for user, item in zip(split.test_users, split.test_items, strict=True):
-        near = total = 0.0
+        near = []
         for other in np.flatnonzero(~np.isnan(known[user])):
             both = ~np.isnan(train[:, item]) & ~np.isnan(train[:, other])
             a, b = centred[both, item], centred[both, other]
             root = np.sqrt((a @ a) * (b @ b))
             if both.any() and root > 0 and a @ b > 0:
                 weight = a @ b / root * min(both.sum(), GAMMA) / GAMMA
-                near += weight
-                total += weight * (known[user, other] - means[other])
-        found.append(means[item] + (total / near if near else 0))
+                near.append((weight, known[user, other] - means[other]))
+        near = np.array(sorted(near)[-NEAREST:]).reshape(-1, 2)
+        found.append(means[item] + (near[:, 0] @ near[:, 1] / near[:, 0].sum() if len(near) else 0))
     return np.array(found)
 
 
@@ -48,5 +49,5 @@ def reference(split: Split) -> np.ndarray:
     "split", [weak_split(TABLE, 1), strong_split(TABLE, 1, 20, 8)], ids=lambda one: one.protocol
 )
 def test_it_agrees_with_plain_loops(split):
-    found = Ipcf(enough=(GAMMA,)).predict(split, ThreadPool(1))
+    found = Ipcf(settings=((NEAREST, GAMMA),)).predict(split, ThreadPool(1))
     np.testing.assert_allclose(found, reference(split), atol=1e-10)

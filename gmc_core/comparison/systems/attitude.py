@@ -60,7 +60,7 @@ class Attitude(System):
     name: str = "attitude"
     label: str = "Attitude"
     seed: int = 0
-    settings: tuple[tuple[int, float], ...] = ((2, 1.0), (2, 3.0), (2, 10.0), (5, 30.0))
+    settings: tuple[tuple[int, float], ...] = ((2, 3.0), (2, 10.0), (5, 3.0), (5, 30.0))
     iterations: int = 100
     version: ClassVar[int] = 1
 

@@ -195,6 +195,7 @@ with guard():
         "the three best published methods are smaller than two standard errors of one experiment, "
         "so their order is not settled by these tables."
     )
+    systems.show_map()
     for key in ("ml-1m", "eachmovie"):
         show(key, TABLES[key])
     runs = context.store().runs()

@@ -25,12 +25,15 @@ from gmc_core.paper.measured import (
 from gmc_core.paper.published import MOVIELENS_1M, TABLES, PublishedTable
 from gmc_core.paper.reproduction import REPETITIONS, TableProtocol
 from gmc_core.paper.systems import METHODS, OWN, SystemRow, system_rows
+from gmc_core.paper.systems_map import PLACES
 from gmc_core.runs.store import Run
 from gmc_core.runs.store.naming import distinct_names
 from gmc_dashboard.fit.run_view import STATES
+from gmc_dashboard.results.systems_figure import describe_map, map_svg
 from gmc_dashboard.shared import context
 from gmc_dashboard.shared.components import escape
 from gmc_dashboard.shared.run_actions import start_worker
+from gmc_dashboard.shared.theme import is_dark
 from gmc_dashboard.shared.units import bytes_text, signed
 
 PROTOCOLS: dict[TableProtocol, str] = {"weak": "Weak", "strong": "Strong"}
@@ -122,6 +125,30 @@ def show(
         )
         _links(measured, runs)
     _rest(name, table, runs, list(found.values()), source)
+
+
+def show_map() -> None:
+    """What the nine methods are, on one map and each in a few words; folded away."""
+    with st.expander("What the nine methods are, on one map", icon=":material/map:"):
+        st.image(map_svg(dark=is_dark()), width="stretch")
+        st.caption(
+            "Across: what is Gaussian in a method, from nothing to a person’s whole row. Down: "
+            "what it takes a rating for. The page “Nine methods on one map” of the docs "
+            "(docs/systems.md) tells it at length, with what each costs."
+        )
+        st.table(
+            pd.DataFrame(
+                {
+                    "Method": f"**{place.method}**",
+                    "What is Gaussian": place.gaussian,
+                    "What a rating is": place.rating,
+                    "What is chosen": place.chosen,
+                }
+                for place in PLACES
+            ),
+            hide_index=True,
+            alt=describe_map(),
+        )
 
 
 def show_other_data(runs: Sequence[Run]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import combinations
+from xml.etree import ElementTree
 
 import pytest
 from stored_runs import DATA, ML1M, opened, stored, stored_comparison, texts
@@ -22,8 +24,10 @@ from gmc_core.paper.reproduction import (
     reproduction,
     table_for,
 )
+from gmc_core.paper.systems_map import PLACES
 from gmc_core.protocol.filters import Filter
 from gmc_dashboard.results.random_table import as_frame, own_runs
+from gmc_dashboard.results.systems_figure import cost_svg, map_svg
 from gmc_dashboard.results.table import as_csv, as_html, as_json
 
 pytestmark = pytest.mark.usefixtures("asked")
@@ -85,8 +89,9 @@ def test_the_run_with_most_repetitions_counts(store):
 def test_nothing_measured_yet():
     at = opened("results")
     assert not at.exception
-    assert len(at.table) == 4  # the paper's two, and two under random hold-out
-    assert len(at.table[0].value) == 9
+    assert len(at.table) == 5  # the nine in words, the paper's two, two under random hold-out
+    assert len(at.table[1].value) == 9
+    assert [one.label for one in at.expander] == ["What the nine methods are, on one map"]
     assert "withdrawn in 2004" in texts(at)
     assert at.button(key="reproduce_ml-1m").disabled
     assert at.button(key="reproduce_eachmovie").disabled
@@ -97,7 +102,7 @@ def test_measured_values_have_errors_and_name_their_run(store):
     run = stored(store, config=WEAK, data=ML1M, nmae=0.3941)
     at = opened("results")
     assert not at.exception
-    last = at.table[0].value.iloc[-1]
+    last = at.table[1].value.iloc[-1]
     assert last["Weak NMAE"] == "**0.3941 ± 0.0200**"
     assert last["Strong NMAE"] == "n/a"
     assert "0.0018 below the paper’s 0.3959" in texts(at)
@@ -175,7 +180,7 @@ def test_results_and_compare_show_them(store, monkeypatch):
     at = opened("results")
     assert not at.exception
     assert "MovieLens 1M, random hold-out" in [each.value for each in at.subheader]
-    assert len(at.table[2].value) == len(frame)
+    assert len(at.table[3].value) == len(frame)
     monkeypatch.setattr(
         "gmc_dashboard.compare.view.random_table_for", lambda data: data and MOVIELENS_1M
     )
@@ -206,7 +211,7 @@ def test_printed_and_measured_figures_are_one_table(store):
     run = measured(store)
     at = opened("results")
     assert not at.exception
-    lines = at.table[1].value.set_index("Method")
+    lines = at.table[2].value.set_index("Method")
     assert list(lines.columns[:3]) == ["Printed", "Measured", "Verdict"]
     assert lines.loc["IPCF", "Printed"] == "0.4096"
     assert "±" in lines.loc["IPCF", "Measured"] and lines.loc["IPCF", "Splits"] == "3"
@@ -221,10 +226,10 @@ def test_printed_and_measured_figures_are_one_table(store):
 
     measured(store, "strong")
     at = opened("results")
-    weak = at.table[1].value
+    weak = at.table[2].value
     at.segmented_control(key="systems_ml-1m").set_value("strong").run()
     assert not at.exception
-    assert at.table[1].value["Printed"].tolist() != weak["Printed"].tolist()
+    assert at.table[2].value["Printed"].tolist() != weak["Printed"].tolist()
     assert "MMMF, E-MMMF" in texts(at), "IPCF is complete"
 
 
@@ -256,6 +261,24 @@ def test_data_without_a_table_say_that_the_printed_figures_do_not_compare(store)
     assert not at.exception
     assert "sample: measured only" in [each.value for each in at.subheader]
     assert "The printed figures do not compare: they are of EachMovie (36,656 users" in texts(at)
-    lines = at.table[2].value
+    lines = at.table[3].value
     assert "Printed" not in lines and "Verdict" not in lines
     assert lines["Method"].tolist() == ["IPCF", "**GM**"]
+
+
+def test_the_map_has_a_place_for_every_method_and_no_two_boxes_overlap():
+    assert [place.method for place in PLACES] == [row.method for row in MOVIELENS.results]
+    for dark in (False, True):
+        root = ElementTree.fromstring(map_svg({"URP": 70.0, "GM": 0.4}, dark=dark))
+        boxes = [
+            tuple(float(one.get(name) or 0) for name in ("x", "y", "width", "height"))
+            for one in root.iter("{http://www.w3.org/2000/svg}rect")
+            if one.get("stroke")
+        ]
+        assert len(boxes) == len(PLACES)
+        for (x, y, w, h), (a, b, _, _) in combinations(sorted(boxes), 2):
+            assert a >= x + w or abs(b - y) >= h
+        assert "70 CPU s" in "".join(root.itertext())
+    points = {"GM": (30.0, 0.4, 0.005, 0.39), "M³F": (900.0, 0.39, 0.005, None)}
+    drawn = ElementTree.fromstring(cost_svg(points))
+    assert "M³F 0.3900 in 900 s" in "".join(drawn.itertext())

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
+from xml.etree import ElementTree
 
 import pytest
 import streamlit as st
@@ -14,8 +16,10 @@ from gmc_core import lesson
 from gmc_core.data.datasets import load_named
 from gmc_core.fitting.cost import estimate_fit
 from gmc_core.gaussian.settings import FitSettings
+from gmc_core.paper.systems import METHODS, OWN
 from gmc_core.protocol.filters import Filter, apply_filter
 from gmc_dashboard.learn.parts import USERS_TWO
+from tests.tools import systems
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "docs" / "teaching.md").read_text(encoding="utf-8")
@@ -133,3 +137,16 @@ def test_the_figures_of_the_cost_are_those_of_the_program():
     assert f"a factor of {cost.solve_flops / cost.paper_flops:.0f}" in text
     assert f"has {sizes.mean():.0f} ratings, the heaviest {sizes.max():,}" in text
     assert f"takes {100 * work[round(0.1 * (len(work) - 1))]:.0f} % of the flops" in text
+
+
+def test_tables_and_pictures_of_the_systems_are_those_of_their_file():
+    """`python -m tests.tools.systems` writes them anew."""
+    measured = json.loads(systems.MEASURED.read_text("utf-8"))
+    for name in ("systems.md", "results.md"):
+        page = (systems.DOCS / name).read_text("utf-8")
+        assert systems.with_tables(page, measured) == page, name
+        assert systems.END in page
+    for path, svg in systems.pictures(measured).items():
+        assert (systems.DOCS / path).read_text("utf-8") == svg, path
+        ElementTree.fromstring(svg)
+    assert [line["method"] for line in measured["weak"]] == list(METHODS) + [OWN]

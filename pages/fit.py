@@ -11,6 +11,7 @@ from typing import Any
 
 import streamlit as st
 
+from gmc_core.fitting.affordable import Wanted
 from gmc_core.fitting.experiment import ExperimentConfig
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.runs.store import StoreError
@@ -56,13 +57,10 @@ def settings() -> None:
 
 
 def _start_bar(choice: fit_form.Choice, protocol: str) -> None:
-    cost = cost_view.cost_of(choice.settings)
-    estimate = cost_view.time_of(choice.settings, choice.repetitions)
-    possible = (
-        cost_view.allowed(cost, choice.settings)
-        and fit_form.fits(protocol, choice.settings)
-        and cost_view.wanted(estimate, choice.settings, cost)
-    )
+    cost, estimate = cost_view.cost_and_time_of(choice.settings, choice.repetitions)
+    wanted = Wanted(choice.settings, repetitions=choice.repetitions)
+    verdict = cost_view.verdict_on([(wanted, cost, estimate)], key="fit_however_long")
+    possible = fit_form.fits(protocol, choice.settings) and verdict.possible
     with st.container(horizontal=True, vertical_alignment="center", gap="small", border=True):
         clicked = st.button(
             "Start the fit",
@@ -73,7 +71,7 @@ def _start_bar(choice: fit_form.Choice, protocol: str) -> None:
         )
         st.markdown(cost_view.cost_sentence(cost, estimate), width="stretch")
     if clicked:
-        start(choice.config, cost_view.stored_cost(cost, estimate))
+        start(choice.config, cost_view.stored_cost(cost, estimate, verdict.however_long))
 
 
 def show(identity: str) -> None:

@@ -108,10 +108,6 @@ def _start_bar(
     if not steps:
         st.info("Choose at least one L.")
         return
-    cost = cost_view.cost_of(constant)
-    possible = cost_view.allowed(cost, constant) and fit_form.fits(
-        context.current().protocol, constant
-    )
     sweep = SweepConfig(
         base=context.current_config(fit=constant),
         epsilons=tuple(epsilons),
@@ -119,7 +115,11 @@ def _start_bar(
         seeds=tuple(seeds),
     )
     fits = sweep.children()
-    estimate = cost_view.time_of(fits[0].fit)
+    cost, estimate = cost_view.cost_and_time_of(fits[0].fit)
+    verdict = cost_view.verdict_on(
+        [(wanted, cost, estimate) for wanted in sweep.fits()], key="sweep_however_long"
+    )
+    possible = fit_form.fits(context.current().protocol, constant) and verdict.possible
     with st.container(horizontal=True, vertical_alignment="center", gap="small", border=True):
         clicked = st.button(
             f"Start {len(fits)} fits",
@@ -134,7 +134,7 @@ def _start_bar(
             width="content",
         )
     if clicked:
-        found_run.start_sweep(sweep, cost_view.stored_cost(cost, estimate))
+        found_run.start_sweep(sweep, cost_view.stored_cost(cost, estimate, verdict.however_long))
         st.rerun()
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from gmc_core.cli.affordable import add_long_argument
 from gmc_core.cli.arguments import (
     FIT,
     add_experiment_arguments,
@@ -17,6 +18,9 @@ from gmc_core.cli.arguments import (
 from gmc_core.cli.calibrate import add_intervals_argument, check_intervals, save_calibrated
 from gmc_core.cli.output import check_output, duration, note, write_json
 from gmc_core.cli.parser import add_command
+
+if TYPE_CHECKING:
+    from gmc_core.fitting.auto import Choice
 
 EXAMPLES = """\
   gmc auto --data sample
@@ -57,12 +61,23 @@ def add_parser(commands: Any) -> None:
         "included; such figures are not to be compared with those from ratings alone",
     )
     add_experiment_arguments(parser, skip=[name for name in FIT if name != "dtype"])
-    add_resource_arguments(parser)
+    add_long_argument(add_resource_arguments(parser))
     output = parser.add_argument_group("output")
     output.add_argument("--json", metavar="FILE", help="write the result as JSON ('-' for stdout)")
     output.add_argument("--model-out", metavar="FILE", help="save the model of the last repetition")
     add_intervals_argument(output)
     parser.set_defaults(run=run)
+
+
+def _chosen(*args: Any, **how: Any) -> Choice:
+    """As :func:`gmc_core.fitting.auto.choose`; a refusal says how to start all the same."""
+    from gmc_core.fitting.affordable import ON_THE_COMMAND_LINE, TooLongError
+    from gmc_core.fitting.auto import choose
+
+    try:
+        return choose(*args, **how)
+    except TooLongError as error:
+        raise TooLongError(f"{error} {ON_THE_COMMAND_LINE}") from None
 
 
 def run(args: argparse.Namespace) -> int:
@@ -72,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
     check_output(args.model_out, "--model-out")
     check_intervals(args.intervals, args.model_out)
     from gmc_core.cli.data import prepare_telling
-    from gmc_core.fitting.auto import Trial, choose
+    from gmc_core.fitting.auto import Trial
     from gmc_core.fitting.experiment import finish, make_split, pooled_scores
     from gmc_core.fitting.fit import Fit
     from gmc_core.fitting.time_notes import notes_on_times
@@ -92,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
         split = make_split(config, prepared, seed)
         drawn = config.split_words(seed)
         note(f"Choosing on training ratings of {drawn}:")
-        choice = choose(
+        choice = _chosen(
             split.train,
             seconds=args.seconds,
             seed=seed,
@@ -101,6 +116,8 @@ def run(args: argparse.Namespace) -> int:
             times=args.use_times,
             team=team,
             on_trial=tell,
+            however_long=args.long,
+            memory_limit=limit,
         )
         for line in (choice.reason, *choice.notes, *notes_on_times(split, choice.settings)):
             note(line)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gmc_core.base.errors import ConfigError
+from gmc_core.cli.affordable import add_long_argument
 from gmc_core.cli.arguments import FIT, add_experiment_arguments, config_from_arguments, whole
 from gmc_core.cli.dask import add_dask_argument, computing
 from gmc_core.cli.output import check_output, duration, figure, note, table, write_text
@@ -55,7 +56,9 @@ def add_parser(commands: Any) -> None:
     group.add_argument(
         "--now", action="store_true", help="report what is there, without computing anything"
     )
-    add_dask_argument(parser.add_argument_group("this machine, or others"))
+    machine = parser.add_argument_group("this machine, or others")
+    add_dask_argument(machine)
+    add_long_argument(machine)
     output = parser.add_argument_group("output")
     output.add_argument("--out", metavar="FILE", help="write the report as one HTML file")
     output.add_argument("--markdown", metavar="FILE", help="write it as Markdown")
@@ -82,7 +85,8 @@ def run(args: argparse.Namespace) -> int:
     del prepared
     with open_store() as store:
         if not args.now:
-            _compute(store, subject, args.dask)
+            _refuse(args, subject)
+            _compute(store, subject, args.dask, args.long)
         results = look(store, subject)
         open_ = not progress(store, subject).complete
     _tell(results, args)
@@ -91,21 +95,31 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _compute(store: Store, subject: Subject, where: str | None) -> None:
+def _refuse(args: argparse.Namespace, subject: Subject) -> None:
+    """Refuse experiments that would cost too much; nothing is queued then."""
+    import sys
+
+    from gmc_core.fitting.affordable import ON_THE_COMMAND_LINE
+
+    limit = None if args.dask is None else sys.maxsize
+    subject.check_affordable(args.long, limit, ON_THE_COMMAND_LINE)
+
+
+def _compute(store: Store, subject: Subject, where: str | None, however_long: bool) -> None:
     """Wait for runs and comparison, with progress on stderr; Ctrl-C stops them.
 
-    where : the cluster; None for the worker.
+    where : the cluster; None for the worker. however_long : of the fits.
     """
     from gmc_core.paper.claims.check import cancel, progress, submit
 
     if where is not None and progress(store, subject).complete:
         where = None  # there is nothing to compute
-    runs = submit(store, subject)
+    runs = submit(store, subject, however_long)
     ids = {run.id for run in runs.values()}
     with computing(store, where, ids, only_run="claims") as ensure:
         try:
             _follow_runs(store, runs, ensure)
-            _follow_comparison(store, subject, ids, ensure)
+            _follow_comparison(store, subject, ids, ensure, however_long)
         except KeyboardInterrupt:
             cancel(store, subject)
             note("stopped; the same command goes on")
@@ -143,13 +157,17 @@ def _line(run: Run) -> str:
 
 
 def _follow_comparison(
-    store: Store, subject: Subject, ids: set[str], ensure: Callable[[], object]
+    store: Store,
+    subject: Subject,
+    ids: set[str],
+    ensure: Callable[[], object],
+    however_long: bool,
 ) -> None:
     """ids : of the runs that are computed; the comparison is added."""
     from gmc_core.paper.claims.check import submit_comparison
     from gmc_core.runs.comparisons import now_computed
 
-    found = submit_comparison(store, subject)
+    found = submit_comparison(store, subject, however_long)
     ids.add(found.id)
     total = found.comparison.total if found.comparison else 0
     said, resumed = "", 0

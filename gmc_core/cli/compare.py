@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gmc_core.base.errors import ConfigError, GmcError
+from gmc_core.cli.affordable import add_long_argument, refusing
 from gmc_core.cli.arguments import FIT, add_experiment_arguments, config_from_arguments, whole
 from gmc_core.cli.comparison_tables import legend, markdown, methods_table, text_table
 from gmc_core.cli.dask import add_dask_argument, cluster_at
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from gmc_core.comparison.comparators import Method
     from gmc_core.comparison.compare import Comparison, Step
     from gmc_core.comparison.plan import ComparisonPlan
+    from gmc_core.data.ratings import RatingScale
+    from gmc_core.fitting.affordable import Wanted
     from gmc_core.fitting.experiment import ExperimentConfig, Prepared
     from gmc_core.runs.cluster.cluster import Cluster
     from gmc_core.runs.store import Run, Store
@@ -105,6 +108,7 @@ def add_parser(commands: Any) -> None:
         "--threads", type=whole, metavar="N", help="cores to use (default: all, or GMC_THREADS)"
     )
     add_dask_argument(machine)
+    add_long_argument(machine)
     output = parser.add_argument_group("output")
     output.add_argument(
         "--folder",
@@ -168,10 +172,13 @@ def _compared(
     from gmc_core.cli.progress import tell_prepared
     from gmc_core.cli.runs import open_store
     from gmc_core.comparison.comparators import method_named
-    from gmc_core.comparison.plan import ComparisonPlan
+    from gmc_core.comparison.plan import ComparisonPlan, fits_of
     from gmc_core.protocol.random_splits import check_seeds
 
-    prepared = prepare_telling(config)
+    def fits(scale: RatingScale) -> list[Wanted]:
+        return fits_of(method_named(name, scale, external) for name in args.methods)
+
+    prepared = prepare_telling(config, refusing(args, config, fits))
     tell_prepared(prepared)
     scale = prepared.ratings.scale
     methods = [method_named(name, scale, external) for name in args.methods]
@@ -186,7 +193,7 @@ def _compared(
         with open_store() as store:
             return as_run(
                 store, config, plan, prepared, told,
-                again=args.again, threads=args.threads, cluster=cluster,
+                again=args.again, threads=args.threads, cluster=cluster, however_long=args.long,
             )  # fmt: skip
 
 
@@ -200,6 +207,7 @@ def as_run(
     again: bool = False,
     threads: int | None = None,
     cluster: Cluster | None = None,
+    however_long: bool = False,
 ) -> Comparison:
     """As a run of the store, which the pages show and may cancel.
 
@@ -221,6 +229,7 @@ def as_run(
     run, computed = compute_here(
         store, config, plan, prepared,
         again=again, threads=threads, begin=begin, tell=told.end, cluster=cluster,
+        however_long=however_long,
     )  # fmt: skip
     if run.state == "cancelled":
         note(f"stopped; the same command goes on, and so does gmc runs resume {run.id}")

@@ -11,6 +11,9 @@ from gmc_core.cli.parser import add_command
 from gmc_core.cli.reading import add_reading_arguments, reading_from_arguments
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gmc_core.data.ratings import Ratings
     from gmc_core.fitting.config import ExperimentConfig
     from gmc_core.fitting.experiment import Prepared
 
@@ -139,11 +142,16 @@ class ReadingBar(DownloadBar):
     what = "reading: "
 
 
-def prepare_telling(config: ExperimentConfig) -> Prepared:
-    """The data of an experiment; downloading and reading are shown as they go on."""
+def prepare_telling(
+    config: ExperimentConfig, on_ratings: Callable[[Ratings], object] | None = None
+) -> Prepared:
+    """The data of an experiment; downloading and reading are shown as they go on.
+
+    on_ratings : of :func:`gmc_core.fitting.experiment.prepare`.
+    """
     from gmc_core.fitting.experiment import prepare
 
-    return prepare(config, progress=DownloadBar(), on_read=ReadingBar())
+    return prepare(config, progress=DownloadBar(), on_read=ReadingBar(), on_ratings=on_ratings)
 
 
 def run_check(args: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from gmc_core.base.errors import ConfigError, NumericalError
+from gmc_core.cli.affordable import Fits, add_long_argument, refusing
 from gmc_core.cli.arguments import (
     add_experiment_arguments,
     add_resource_arguments,
@@ -43,9 +44,7 @@ def add_parser(commands: Any) -> None:
         examples=EXAMPLES,
     )
     add_experiment_arguments(parser)
-    add_resource_arguments(parser, dask=True).add_argument(
-        "--long", action="store_true", help="start also what will take longer than an hour"
-    )
+    add_long_argument(add_resource_arguments(parser, dask=True))
     output = parser.add_argument_group("output")
     output.add_argument("--json", metavar="FILE", help="write the result as JSON ('-' for stdout)")
     output.add_argument(
@@ -93,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
 
     team = ThreadPool(args.threads)
     limit = memory_limit_from_arguments(args)
-    prepared = prepare_telling(config)
+    prepared = prepare_telling(config, refusing(args, config, _fits(config), limit))
     tell_prepared(prepared)
     with cluster_at(args.dask, args.threads) as cluster:
         experiment = experiment_at(
@@ -113,6 +112,12 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _fits(config: ExperimentConfig) -> Fits:
+    from gmc_core.fitting.affordable import Wanted
+
+    return lambda scale: [Wanted(config.fit, repetitions=len(config.seeds))]
+
+
 def _detach(args: argparse.Namespace, config: Any) -> int:
     for flag in ("json", "model_out", "threads", "memory_limit"):
         if getattr(args, flag) is not None:
@@ -122,7 +127,7 @@ def _detach(args: argparse.Namespace, config: Any) -> int:
             )
     from gmc_core.cli import runs  # type: ignore[attr-defined, unused-ignore]
 
-    return int(runs.detach(config, again=args.again) or 0)
+    return int(runs.detach(args, config, _fits(config)) or 0)
 
 
 def _keep(

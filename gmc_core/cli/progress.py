@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from gmc_core.cli.heartbeat import Heartbeat
@@ -66,6 +67,7 @@ class _Progress:
         self.alive.now("iteration 1" if self.total else "predicting")
 
     def tell_cost(self, fit: Fit) -> None:
+        from gmc_core.fitting.affordable import ON_THE_COMMAND_LINE, Wanted, check_affordable
         from gmc_core.fitting.duration import estimate_of_fit
 
         cost, settings = fit.cost, fit.settings
@@ -84,7 +86,10 @@ class _Progress:
             f"epsilon {settings.epsilon:g}, initial value {settings.initial:g}, {settings.dtype}"
         )
         if not self.however_long:
-            self.refuse_long(fit, expected)
+            check_affordable(
+                Wanted(settings, repetitions=self.repetitions), cost, expected,
+                memory_limit=sys.maxsize, anyway=ON_THE_COMMAND_LINE,
+            )  # fmt: skip
         if len(fit.groups):
             used = ", ".join(fit.groups.choices)
             note(f"the mean depends on the users' {used}; --no-attributes leaves that out")
@@ -95,14 +100,6 @@ class _Progress:
             and settings.signals != "rows"
         ):
             note("users' attributes are left out: they need users as signals (rows)")
-
-    def refuse_long(self, fit: Fit, expected: Estimate) -> None:
-        from gmc_core.fitting.checks import TooLongError, check_length
-
-        try:
-            check_length(expected.computing - expected.starting, fit.settings, fit.cost.dimension)
-        except TooLongError as error:
-            raise TooLongError(f"{error} --long starts it all the same.") from None
 
     def compile(self, fit: Fit) -> None:
         """Before the first iteration, so that none is slower for it."""

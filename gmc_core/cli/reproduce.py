@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gmc_core.base.errors import ConfigError
 from gmc_core.cli import reproduce_systems
+from gmc_core.cli.affordable import add_long_argument, refusing
 from gmc_core.cli.arguments import add_resource_arguments, memory_limit_from_arguments
 from gmc_core.cli.compare import names
 from gmc_core.cli.dask import cluster_at, experiment_at
@@ -16,6 +17,7 @@ from gmc_core.cli.parser import add_command
 from gmc_core.cli.values import number, whole
 
 if TYPE_CHECKING:
+    from gmc_core.data.ratings import Ratings
     from gmc_core.fitting.experiment import Prepared
     from gmc_core.gaussian.settings import FitSettings
     from gmc_core.paper.published import PublishedTable, Reference
@@ -62,7 +64,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--dtype", choices=("float64", "float32"), default="float64")
     parser.add_argument("--json", metavar="FILE", help="write the results ('-' for stdout)")
-    add_resource_arguments(parser, dask=True)
+    add_long_argument(add_resource_arguments(parser, dask=True))
     parser.set_defaults(run=run)
 
 
@@ -81,6 +83,7 @@ def run(args: argparse.Namespace) -> int:
         reproduce_systems.chosen(args.systems)
     from gmc_core.cli.data import prepare_telling
     from gmc_core.cli.progress import run_with_progress, tell_prepared
+    from gmc_core.fitting.affordable import Wanted
     from gmc_core.fitting.experiment import ExperimentConfig
     from gmc_core.gaussian.linalg.threads import ThreadPool
     from gmc_core.gaussian.settings import FitSettings
@@ -99,7 +102,14 @@ def run(args: argparse.Namespace) -> int:
         )
         for protocol in ("weak", "strong")
     }
-    prepared = prepare_telling(configs["weak"])
+
+    def check(ratings: Ratings) -> None:
+        for protocol, config in configs.items():
+            name = f"The table's {protocol} generalization"
+            wanted = Wanted(config.fit, name, 1 if args.systems else len(config.seeds))
+            refusing(args, config, lambda scale, one=wanted: [one], limit)(ratings)  # type: ignore[misc]
+
+    prepared = prepare_telling(configs["weak"], check)
     tell_prepared(prepared)
     reasons = _differences(prepared, published, configs["weak"].fit)
     for reason in reasons:
@@ -114,7 +124,7 @@ def run(args: argparse.Namespace) -> int:
         for protocol, config in configs.items():
             note(f"{protocol} generalization")
             experiment = experiment_at(cluster, config, prepared, team, limit)
-            run_with_progress(experiment)
+            run_with_progress(experiment, however_long=args.long)
             result = experiment.result()
             results[protocol] = result
             summary = result["summary"]
@@ -140,6 +150,7 @@ def _random(args: argparse.Namespace) -> int:
 
     from gmc_core.cli.data import prepare_telling
     from gmc_core.cli.progress import run_with_progress, tell_prepared
+    from gmc_core.fitting.affordable import Wanted
     from gmc_core.fitting.experiment import ExperimentConfig, describe
     from gmc_core.gaussian.linalg.threads import ThreadPool
     from gmc_core.gaussian.models import settings_for
@@ -154,7 +165,9 @@ def _random(args: argparse.Namespace) -> int:
         repetitions=args.repetitions,
         fit=replace(settings_for("ordinal"), attributes=False, dtype=args.dtype),
     )
-    prepared = prepare_telling(config)
+    whole = Wanted(config.fit, repetitions=len(config.seeds))
+    limit, team = memory_limit_from_arguments(args), ThreadPool(args.threads)
+    prepared = prepare_telling(config, refusing(args, config, lambda scale: [whole], limit))
     tell_prepared(prepared)
     found = random_table_for(describe(prepared))
     if found is None:
@@ -163,10 +176,9 @@ def _random(args: argparse.Namespace) -> int:
             for one in RANDOM_TABLES.values()
         )
         note(f"does not compare: there are published figures for {known}, not for these data")
-    limit, team = memory_limit_from_arguments(args), ThreadPool(args.threads)
     with cluster_at(args.dask, args.threads) as cluster:
         experiment = experiment_at(cluster, config, prepared, team, limit)
-        run_with_progress(experiment)
+        run_with_progress(experiment, however_long=args.long)
         result = experiment.result()
     if args.json is not None:
         content = {"table": RANDOM, "comparable": found is not None, "random": result}

@@ -80,7 +80,14 @@ def reproduce_systems(
             note(f"{protocol} generalization")
             told = Progress(plan.total, config)
             comparison = as_run(
-                store, config, plan, prepared, told, threads=args.threads, cluster=cluster
+                store,
+                config,
+                plan,
+                prepared,
+                told,
+                threads=args.threads,
+                cluster=cluster,
+                however_long=args.long,
             )
             rows[protocol] = system_rows(published, protocol, comparison, own, not reasons)
             failures += [f"{one.label}: {one.failure}" for one in comparison.rows() if one.failure]

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from gmc_core.base.errors import ConfigError
 from gmc_core.base.times import moment
+from gmc_core.cli.affordable import add_long_argument
 from gmc_core.cli.output import duration, figure, note, size, table, write_json
 from gmc_core.cli.parser import add_command
 
 if TYPE_CHECKING:
+    from gmc_core.cli.affordable import Fits
     from gmc_core.fitting.experiment import ExperimentConfig
     from gmc_core.runs.store import Run, Store
 
@@ -69,7 +71,8 @@ def add_parser(commands: Any) -> None:
     taken = add("import", import_run, "take in a run exported as .zip or .json")
     taken.add_argument("file", metavar="FILE")
     add("cancel", cancel, "stop runs, keeping what they have reached", "ids")
-    add("resume", resume, "go on with interrupted, cancelled or failed runs", "ids")
+    resumed = add("resume", resume, "go on with interrupted, cancelled or failed runs", "ids")
+    add_long_argument(resumed)
     add("delete", delete, "delete runs and their files", "ids")
     rename = add("rename", rename_run, "give a run a label", "id")
     rename.add_argument("label", metavar="LABEL")
@@ -77,13 +80,17 @@ def add_parser(commands: Any) -> None:
     annotate.add_argument("text", metavar="TEXT")
 
 
-def detach(config: ExperimentConfig, *, again: bool = False) -> int:
+def detach(args: argparse.Namespace, config: ExperimentConfig, fits: Fits) -> int:
     """Queue an experiment, see that someone computes it, and print its id."""
+    from gmc_core.cli.affordable import check_before_queueing
     from gmc_core.runs.store import Store
+    from gmc_core.runs.store.run import LONG_KEY
     from gmc_core.runs.worker import ensure_worker
 
     with Store() as store:
-        run, new = store.submit_or_find(config, again=again)
+        data = check_before_queueing(store, args, config, fits)
+        cost = {LONG_KEY: True} if args.long else None
+        run, new = store.submit_or_find(config, again=args.again, data=data, cost=cost)
         if run.state == "queued":
             ensure_worker(store)
         print(run.id)
@@ -319,7 +326,7 @@ def resume(args: argparse.Namespace) -> None:
 
     with open_store() as store:
         for name in args.ids:
-            run = store.resume(store.find(name).id)
+            run = store.resume(store.find(name).id, however_long=args.long)
             note(f"{run.id} {run.state}")
         ensure_worker(store)
 

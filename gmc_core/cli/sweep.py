@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from gmc_core.cli.affordable import add_long_argument, check_before_queueing
 from gmc_core.cli.arguments import (
     add_experiment_arguments,
     config_from_arguments,
@@ -57,7 +58,9 @@ def add_parser(commands: Any) -> None:
         "--seeds", type=wholes, default=(0,), metavar="N,N,…", help="of the splits (default: 0)"
     )
     add_experiment_arguments(parser, skip=("epsilon", "iterations", "seed", "repetitions"))
-    add_dask_argument(parser.add_argument_group("this machine, or others"))
+    machine = parser.add_argument_group("this machine, or others")
+    add_dask_argument(machine)
+    add_long_argument(machine)
     output = parser.add_argument_group("output")
     output.add_argument("--label", default="", metavar="TEXT", help="a name for it")
     output.add_argument("--json", metavar="FILE", help="write the results ('-' for stdout)")
@@ -74,13 +77,23 @@ def run(args: argparse.Namespace) -> None:
     refuse_detached(args)
     check_output(args.json, "--json")
     from gmc_core.cli.runs import found_sentence, open_store
+    from gmc_core.runs.store.run import LONG_KEY
+    from gmc_core.runs.store.submitting import anywhere, source_of
     from gmc_core.runs.sweeps import SweepConfig, submit_or_find_sweep
 
     base = config_from_arguments(args, epsilon=args.epsilon[0], iterations=max(args.iterations))
     sweep = SweepConfig(base, args.epsilon, args.iterations, args.seeds)
     with open_store() as store:
+        data = check_before_queueing(store, args, base, lambda scale: sweep.fits())
+        if data is not None:
+            store.remember_data(source_of(anywhere(base)), data)
         parent, new = submit_or_find_sweep(
-            store, sweep, label=args.label, again=args.again, keep_models=args.keep_models
+            store,
+            sweep,
+            label=args.label,
+            again=args.again,
+            keep_models=args.keep_models,
+            cost={LONG_KEY: True} if args.long else None,
         )
         if not new:
             note(f"{found_sentence(parent, 'sweep')} --again repeats it.")

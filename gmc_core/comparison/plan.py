@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gmc_core.base.errors import ConfigError
 from gmc_core.comparison.comparators import method_named
+from gmc_core.comparison.comparators.chosen import TunedMapEm
 from gmc_core.comparison.comparators.external import EXTERNAL_LABELS, installed_baselines
+from gmc_core.comparison.comparators.gaussian import GaussianMethod
 from gmc_core.comparison.comparators.method import Method, reads_times
 from gmc_core.comparison.comparison_files import method_key
 from gmc_core.data.ratings import RatingScale
+from gmc_core.fitting.affordable import Wanted
 
 MOST_SEEDS = 1000
 MOST_METHODS = 1000
 
 Scale = tuple[float, float, float | None]
+
+
+def fits_of(methods: Iterable[Method]) -> list[Wanted]:
+    """One fit of each of these methods that fits a Gaussian with known settings."""
+    return [
+        Wanted(method.settings, f"A fit of {method.label} ({method.name})")
+        for method in methods
+        if isinstance(method, GaussianMethod | TunedMapEm)
+    ]
 
 
 @dataclass(frozen=True)
@@ -104,6 +116,19 @@ class ComparisonPlan:
         """
         external = installed_baselines(self.pythons) if self.pythons else {}
         return [method_named(name, scale, external) for name in self.methods]
+
+    def fits(self, scale: RatingScale) -> list[Wanted]:
+        """One fit of each method that fits a Gaussian with known settings.
+
+        Other methods, and those of other packages, are not among them.
+
+        Raises
+        ------
+        ConfigError
+            If there is no such method.
+        """
+        own = [name for name in self.methods if name not in EXTERNAL_LABELS]
+        return fits_of(method_named(name, scale) for name in own)
 
     def identity(self, scale: RatingScale) -> str:
         """Hash of what decides the figures, besides the splits: methods and seeds, in any order.

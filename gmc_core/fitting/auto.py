@@ -18,11 +18,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gmc_core.base.errors import ConfigError, NumericalError
+from gmc_core.base.errors import ConfigError, GmcError, NumericalError, ResourceError
 from gmc_core.base.times import duration
 from gmc_core.data.ratings import Ratings
+from gmc_core.fitting.affordable import TooLongError, Wanted, check_affordable, cost_and_time
 from gmc_core.fitting.duration import estimate_seconds
 from gmc_core.fitting.fit import Fit
+from gmc_core.fitting.shape import Shape
 from gmc_core.gaussian.declaration import EITHER
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.models import settings_for
@@ -182,6 +184,8 @@ def choose(
     times: bool = False,
     team: ThreadPool | None = None,
     on_trial: Callable[[Trial], object] | None = None,
+    however_long: bool = False,
+    memory_limit: int | None = None,
 ) -> Choice:
     """Settings for a fit to ``train``, chosen within about ``seconds``.
 
@@ -194,11 +198,15 @@ def choose(
     times : whether predictions may use when ratings were given, those to be predicted included,
         by session noise. Such figures are of another task than those from ratings alone.
     on_trial : told of every trial.
+    however_long, memory_limit : of :func:`gmc_core.fitting.affordable.check_affordable`. Models of
+        which a fit to all of ``train`` would be refused are not tried.
 
     Raises
     ------
     ConfigError
         If ``seconds`` is not above 0, or ``times`` are to be used and none is known.
+    TooLongError, ResourceError
+        If a fit of every model would be refused.
     DataError
         If the ratings are too few.
     Cancelled
@@ -213,7 +221,9 @@ def choose(
         )
     began = time.perf_counter()
     team = team or ThreadPool()
+    first, refused = _not_refused(train, dtype, attributes, however_long, memory_limit)
     reduced, notes = _affordable(train, seconds, dtype)
+    notes += refused
     split, (choosing, reporting) = hold_out(reduced, seed, sets=2)
     trials: list[Trial] = []
     errors: list[Floats] = []
@@ -241,9 +251,7 @@ def choose(
             on_trial(trial)
         return trial
 
-    for given in first_settings(train, dtype):
-        start = given.resolved(train.scale, train.n_items)
-        start = replace(start, attributes=attributes) if start.is_exact else start
+    for start in first:
         if start.model == "two-sided":
             dear = _trial_seconds(start, reduced)
             if dear > _TWO_SIDED_SHARE * seconds:
@@ -296,6 +304,35 @@ def first_settings(train: Ratings, dtype: Precision = "float32") -> tuple[FitSet
         replace(one, dtype=dtype, ordered=dense.is_ordered if one.model in EITHER else None)
         for one in first
     )
+
+
+def _not_refused(
+    train: Ratings,
+    dtype: Precision,
+    attributes: bool,
+    however_long: bool,
+    memory_limit: int | None,
+) -> tuple[list[FitSettings], list[str]]:
+    """Complete settings to begin with, without those whose fit to all ratings would be refused; and
+    a sentence about each of these."""
+    kept: list[FitSettings] = []
+    refusals: list[tuple[float, GmcError]] = []
+    for given in first_settings(train, dtype):
+        start = given.resolved(train.scale, train.n_items)
+        start = replace(start, attributes=attributes) if start.is_exact else start
+        wanted = Wanted(start, f"A fit of the model {start.model}")
+        shape = Shape(train.user_counts, train.n_items)
+        cost, estimate = cost_and_time(start, shape)
+        try:
+            check_affordable(
+                wanted, cost, estimate, memory_limit=memory_limit, however_long=however_long
+            )
+            kept.append(start)
+        except (TooLongError, ResourceError) as error:
+            refusals.append((estimate.computing, error))
+    if not kept:
+        raise min(refusals, key=lambda refusal: refusal[0])[1]
+    return kept, [f"Not tried: {error}" for _, error in refusals]
 
 
 def _dense_settings(train: Ratings, dtype: Precision) -> FitSettings:

@@ -1,9 +1,8 @@
-"""What a fit refuses: ratings that are all equal, a stored state of another fit, long waits."""
+"""What a fit refuses: ratings that are all equal, a stored state of another fit."""
 
 from __future__ import annotations
 
 from gmc_core.base.errors import ConfigError
-from gmc_core.base.times import duration
 from gmc_core.data.ratings import RatingScale
 from gmc_core.fitting.users_side import UsersSide
 from gmc_core.gaussian.covariance import DenseCovariance
@@ -12,39 +11,9 @@ from gmc_core.gaussian.mixture import MixtureState
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.gaussian.signals import Signals
 
-LONGEST_UNASKED = 3600.0  # seconds
-
 
 class StateError(ConfigError):
     """A stored state that is not of these ratings and settings."""
-
-
-class TooLongError(ConfigError):
-    """A fit that takes longer than anybody waits who was not asked."""
-
-
-def check_length(seconds: float, settings: FitSettings, dimension: int) -> None:
-    """Refuse a fit that would take longer than an hour on this machine.
-
-    seconds : estimated for all repetitions. dimension : N.
-
-    Raises
-    ------
-    TooLongError
-        If it does; with the remedy, but not with how to start it all the same.
-    """
-    if seconds <= LONGEST_UNASKED:
-        return
-    instead = "take fewer iterations or repetitions"
-    if settings.model != "factor":  # of a full Σ, whose N² numbers take long
-        instead = (
-            "take the low-rank model (--model factor), keep the most rated items only "
-            f"(--max-items), or {instead}"
-        )
-    raise TooLongError(
-        f"This fit would take about {duration(seconds)} on this machine, for a covariance of "
-        f"{dimension:,} × {dimension:,}: {instead}."
-    )
 
 
 def check_range(settings: FitSettings, scale: RatingScale) -> None:

@@ -230,10 +230,12 @@ def memory_limit() -> int:
     return int(limit * 1e9)
 
 
-def check_memory(cost: Cost, limit: int | None = None, *, low_rank: bool = True) -> None:
+def check_memory(
+    cost: Cost, limit: int | None = None, *, low_rank: bool = True, what: str = "This fit"
+) -> None:
     """Refuse a fit that would not fit.
 
-    low_rank : whether a Gaussian of low rank could take its place.
+    low_rank : whether a Gaussian of low rank could take its place. what : it is called.
 
     Raises
     ------
@@ -244,7 +246,7 @@ def check_memory(cost: Cost, limit: int | None = None, *, low_rank: bool = True)
     if cost.memory_bytes > limit:
         instead = "take the low-rank model (--model factor), " if low_rank else ""
         raise ResourceError(
-            f"This fit needs about {cost.memory_bytes / 1e9:.1f} GB for a covariance of "
+            f"{what} needs about {cost.memory_bytes / 1e9:.1f} GB for a covariance of "
             f"{cost.dimension:,} × {cost.dimension:,}, but only {limit / 1e9:.1f} GB may be used. "
             "Keep fewer items (a higher minimum of ratings per item, or at most so many items), "
             f"{instead}compute in float32 (half the memory), or raise GMC_MEMORY_LIMIT."

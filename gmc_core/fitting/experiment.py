@@ -6,15 +6,10 @@ ratings → filter → split (one per repetition) → Fit → records and scores
 from __future__ import annotations
 
 import hashlib
-import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
-
-import numpy as np
-import numpy.typing as npt
-import psutil
 
 from gmc_core.data.datasets import load_named
 from gmc_core.data.downloads import Progress
@@ -37,12 +32,14 @@ from gmc_core.fitting.provenance import (
     same_hash,
     with_noise,
 )
-from gmc_core.fitting.time_notes import notes_on_times
+from gmc_core.fitting.repetition import Repetition as Repetition
+from gmc_core.fitting.repetition import finish as finish
+from gmc_core.fitting.repetition import peak_rss_bytes as peak_rss_bytes
+from gmc_core.fitting.repetition import pooled_scores as pooled_scores
+from gmc_core.fitting.repetition import summarise as summarise
 from gmc_core.gaussian.linalg.threads import ThreadPool
-from gmc_core.protocol.baselines import baselines, pooled_baselines
 from gmc_core.protocol.filters import FilterReport, apply_filter
 from gmc_core.protocol.latest_splits import latest_split
-from gmc_core.protocol.metrics import Scores, score_pooled
 from gmc_core.protocol.random_splits import check_seeds, random_split
 from gmc_core.protocol.splits import Split, no_split, pair_split, strong_split, weak_split
 
@@ -92,11 +89,13 @@ def prepare(
     *,
     progress: Progress | None = None,
     on_read: Progress | None = None,
+    on_ratings: Callable[[Ratings], object] | None = None,
 ) -> Prepared:
     """Load (unless ``ratings`` are given) and filter the data of an experiment.
 
     progress : told of a download, see :func:`gmc_core.data.datasets.fetch`.
     on_read : told of the reading of a large file, see :func:`gmc_core.data.readers.load`.
+    on_ratings : called with the ratings before the filter; what it raises ends this.
 
     Raises
     ------
@@ -108,6 +107,8 @@ def prepare(
     check_files(config, files)
     if config.protocol == "pair":
         prepared = _prepare_pair(config, of_data(files), on_read)
+        if on_ratings is not None:
+            on_ratings(prepared.ratings)
     else:
         report, reading = None, dict(config.reading)
         if ratings is None:
@@ -117,6 +118,8 @@ def prepare(
             if "data" not in files:  # downloaded just now
                 files = file_hashes(config)
                 check_files(config, files)
+        if on_ratings is not None and len(ratings):
+            on_ratings(ratings)
         filtered, filter_report = apply_filter(ratings, config.filter)
         check_seeds(config.folds, config.seeds, filtered)
         if config.protocol != "none":
@@ -236,67 +239,6 @@ def _on_filter(prepared: Prepared) -> str:
         f"{report.before.users - report.after.users:,} users and "
         f"{report.before.items - report.after.items:,} items before."
     )
-
-
-@dataclass(frozen=True, eq=False)
-class Repetition:
-    """One finished (or stopped) repetition.
-
-    predictions : (n_test,) unprojected, of the last iteration.
-    baselines : name → scores of the same ratings, as dictionaries; empty without hold-out.
-    """
-
-    seed: int
-    records: tuple[IterationRecord, ...]
-    predictions: npt.NDArray[np.float64]
-    actual: npt.NDArray[np.float64]
-    unseen: npt.NDArray[np.bool_]
-    scores: Scores | None
-    notes: tuple[str, ...]
-    baselines: dict[str, dict[str, Any]] = field(default_factory=dict)
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON, without the predictions."""
-        return {
-            "seed": self.seed,
-            "n_test": len(self.actual),
-            "n_unseen": int(self.unseen.sum()),
-            "notes": list(self.notes),
-            "scores": self.scores and self.scores.as_dict(),
-            "baselines": self.baselines,
-            "records": [record.as_dict() for record in self.records],
-        }
-
-
-def finish(fit: Fit, records: list[IterationRecord]) -> Repetition:
-    """The result of a fit at its current state."""
-    split = fit.split
-    return Repetition(
-        seed=split.seed or 0,
-        records=tuple(records),
-        predictions=fit.predictions,
-        actual=split.test_values,
-        unseen=split.unseen_items | split.unseen_users,
-        scores=fit.scores(),
-        notes=(*split.notes, *notes_on_times(split, fit.settings)),
-        baselines=_baselines(split),
-    )
-
-
-def _baselines(split: Split) -> dict[str, dict[str, Any]]:
-    """The scores of the simplest predictions; none where nothing is held out or known."""
-    if not split.n_test or not len(split.train):
-        return {}
-    return {name: scores.as_dict() for name, scores in baselines(split).items()}
-
-
-def pooled_scores(repetitions: list[Repetition], scale: RatingScale) -> Scores | None:
-    """Scores of all repetitions' test ratings together, None without hold-out."""
-    parts = [(r.predictions, r.actual) for r in repetitions if len(r.actual)]
-    if not parts:
-        return None
-    unseen = [r.unseen for r in repetitions if len(r.actual)]
-    return score_pooled(parts, scale, unseen)
 
 
 class Experiment:
@@ -428,31 +370,3 @@ def describe(prepared: Prepared) -> dict[str, Any]:
         "load_report": prepared.load_report and prepared.load_report.as_dict(),
         "filter_report": prepared.filter_report and prepared.filter_report.as_dict(),
     }
-
-
-def summarise(results: list[Repetition], scale: RatingScale, seconds: float) -> dict[str, Any]:
-    """The ``summary`` part of a result: pooled scores, time, peak memory.
-
-    nmae and mae after projection to the scale, rmse clipped but not rounded.
-    """
-    pooled = pooled_scores(results, scale)
-    scores = pooled.as_dict() if pooled else {}
-    names = ("nmae", "nmae_se", "mae", "rmse")
-    return {
-        **{name: scores.get(name) for name in names},
-        **{name: value for name, value in scores.items() if name not in names},
-        "baselines": pooled_baselines([result.baselines for result in results]),
-        "seconds": seconds,
-        "peak_rss_bytes": peak_rss_bytes(),
-    }
-
-
-def peak_rss_bytes() -> int:
-    """Peak resident memory of this process so far, earlier runs of a worker included."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return int(psutil.Process().memory_info().peak_wset)  # type: ignore[attr-defined]
-    # Linux counts in KiB, macOS in bytes.
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024

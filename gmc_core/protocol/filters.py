@@ -167,3 +167,29 @@ def _most_rated(counts: npt.NDArray[np.int64], limit: int) -> npt.NDArray[np.boo
     keep = np.zeros(len(counts), dtype=bool)
     keep[np.argsort(-counts, kind="stable")[:limit]] = True
     return keep
+
+
+def kept_counts(
+    ratings: Ratings, settings: Filter
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """How many ratings each user and each item keeps that :func:`apply_filter` would keep.
+
+    Counting takes a fraction of the time in which the filtered table is made.
+
+    Returns
+    -------
+    Of the users and of the items that stay, in their order; empty where nothing is left.
+    """
+    users = ratings.user_counts >= settings.min_user_ratings
+    counts = ratings.item_counts
+    if not users.all():
+        own = ratings.indices[np.repeat(users, ratings.user_counts)]
+        counts = np.bincount(own, minlength=ratings.n_items)
+    items = counts >= settings.min_item_ratings
+    if settings.max_items is not None:
+        left = np.flatnonzero(items)
+        items[left[~_most_rated(counts[left], settings.max_items)]] = False
+    sums = np.concatenate([[0], np.cumsum(items[ratings.indices], dtype=np.int64)])
+    own = np.diff(sums[ratings.indptr])
+    emptied = (ratings.user_counts > 0) & (own == 0)
+    return own[users & ~emptied], counts[items]

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from gmc_core.base.errors import ConfigError
+from gmc_core.fitting.affordable import Wanted
 from gmc_core.fitting.experiment import ExperimentConfig
 from gmc_core.protocol.random_splits import check_seeds
 from gmc_core.runs.store import Run, Store
@@ -73,6 +74,14 @@ class SweepConfig:
             for seed in self.seeds
             for epsilon in self.epsilons
         ]
+
+    def fits(self) -> list[Wanted]:
+        """The dearest of its fits; all take about as long."""
+        first = self.children()[0]
+        count = len(self.epsilons) * len(self.seeds)
+        name = f"epsilon {self.epsilons[0]:g}, L = {first.fit.iterations}"
+        which = f"Each of {count:,} fits ({name} and others)" if count > 1 else f"The fit ({name})"
+        return [Wanted(first.fit, which)]
 
     def as_dict(self) -> dict[str, Any]:
         """What varies, for JSON."""

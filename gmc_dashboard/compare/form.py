@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from gmc_core.comparison.comparators import available, method_named
@@ -10,10 +12,12 @@ from gmc_core.comparison.comparators.external import (
     ExternalBaselineError,
     installed_baselines,
 )
-from gmc_core.comparison.plan import ComparisonPlan
+from gmc_core.comparison.comparators.method import Method
+from gmc_core.comparison.plan import ComparisonPlan, fits_of
 from gmc_core.data.ratings import Ratings
 from gmc_core.runs.comparisons import all_comparisons
 from gmc_core.runs.store.naming import distinct_names
+from gmc_dashboard.fit import cost_view
 from gmc_dashboard.fit.run_view import STATES
 from gmc_dashboard.shared import context, found_run
 from gmc_dashboard.shared.chosen_data import held_out_or_way_on
@@ -62,14 +66,30 @@ def form() -> None:
     if not methods or reference is None:
         st.info("Choose at least one method.")
         return
+    made = [method_named(name, ratings.scale, external) for name in methods]
+    plan = ComparisonPlan.of(made, range(first, first + count), reference, external)
+    verdict = _verdict(made, ratings)
     clicked = st.button(
         f"Start {len(methods) * count} fits",
         key="start_compare",
         type="primary",
         icon=":material/play_arrow:",
+        disabled=not verdict.possible,
     )
     if clicked:
-        begin(list(methods), reference, list(range(first, first + count)), external, ratings)
+        found_run.start_comparison(
+            context.current_config(), plan, cost=cost_view.allowing(verdict.however_long) or None
+        )
+        st.rerun()
+
+
+def _verdict(methods: Sequence[Method], ratings: Ratings) -> cost_view.Verdict:
+    """Whether the fits of these methods can be afforded; says which cannot."""
+    fits = []
+    for wanted in fits_of(methods):
+        settings = wanted.settings.resolved(ratings.scale, ratings.n_items)
+        fits.append((wanted, *cost_view.cost_and_time_of(settings)))
+    return cost_view.verdict_on(fits, key="compare_however_long")
 
 
 def _external() -> dict[str, str]:
@@ -85,16 +105,6 @@ def _external() -> dict[str, str]:
             f"their own and start the dashboard with its path in {ENVIRONMENT}."
         )
     return external
-
-
-def begin(
-    methods: list[str], reference: str, seeds: list[int], external: dict[str, str], ratings: Ratings
-) -> None:
-    """Queue the comparison, or find the same one, and show it."""
-    made = [method_named(name, ratings.scale, external) for name in methods]
-    plan = ComparisonPlan.of(made, seeds, reference, external)
-    found_run.start_comparison(context.current_config(), plan)
-    st.rerun()
 
 
 def earlier() -> None:

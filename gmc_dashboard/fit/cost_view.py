@@ -2,57 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 import streamlit as st
 
 from gmc_core.base.errors import ResourceError
-from gmc_core.fitting.checks import TooLongError, check_length
-from gmc_core.fitting.cost import Cost, check_memory, estimate_fit, memory_limit
-from gmc_core.fitting.duration import Estimate, estimate_seconds
-from gmc_core.gaussian.attributes import UserGroups
+from gmc_core.fitting.affordable import TooLongError, Wanted, check_affordable, cost_and_time
+from gmc_core.fitting.cost import Cost, memory_limit
+from gmc_core.fitting.duration import Estimate
+from gmc_core.fitting.shape import Shape
 from gmc_core.gaussian.settings import FitSettings
-from gmc_core.gaussian.signals import Layout, Signals
+from gmc_core.runs.store.run import LONG_KEY
 from gmc_core.runs.store.waiting import cost_with_estimate
 from gmc_dashboard.shared import context, sources
+from gmc_dashboard.shared.components import escape
 from gmc_dashboard.shared.units import bytes_text, whole_duration
 
 
-class Shape(NamedTuple):
-    """What the cost depends on: the N_i, N, novel users' N_i or None, groups of users."""
-
-    sizes: np.ndarray
-    dimension: int
-    query_sizes: np.ndarray | None
-    groups: int
-
-
-def cost_of(settings: FitSettings) -> Cost:
-    """Estimated cost of one fit to the selected data."""
-    shape = shape_of(settings)
-    return estimate_fit(settings, shape.sizes, shape.dimension, groups=shape.groups)
-
-
-def time_of(settings: FitSettings, repetitions: int = 1) -> Estimate:
-    """Estimated seconds of a fit to the selected data.
+def cost_and_time_of(settings: FitSettings, repetitions: int = 1) -> tuple[Cost, Estimate]:
+    """Estimated cost of one fit to the selected data, and the seconds of all repetitions.
 
     settings : complete, see :meth:`FitSettings.resolved`.
     """
-    shape = shape_of(settings)
-    return estimate_seconds(
-        settings,
-        shape.sizes,
-        shape.dimension,
-        query_sizes=shape.query_sizes,
-        repetitions=repetitions,
-        groups=shape.groups,
-    )
+    return cost_and_time(settings, shape_of(settings), repetitions)
 
 
-def stored_cost(cost: Cost, estimate: Estimate) -> dict[str, Any]:
-    """Both, as a run keeps them."""
-    return cost_with_estimate(cost.as_dict(), estimate)
+def stored_cost(cost: Cost, estimate: Estimate, however_long: bool) -> dict[str, Any]:
+    """What a run keeps of both, and whether it may take longer than an hour."""
+    return cost_with_estimate(cost.as_dict(), estimate) | allowing(however_long)
+
+
+def allowing(however_long: bool) -> dict[str, Any]:
+    """What lets a run take longer than an hour, if it may."""
+    return {LONG_KEY: True} if however_long else {}
 
 
 def shape_of(settings: FitSettings) -> Shape:
@@ -73,32 +56,36 @@ def shape_of(settings: FitSettings) -> Shape:
 
 @st.cache_resource(max_entries=8, show_spinner="Estimating the cost …", show_time=True)
 def _shape(key: tuple[Any, ...], kind: Any, block: tuple[int, int]) -> Shape:
-    split = context.split()
-    train = split.train
-    layout = Layout(kind, train.n_users, train.n_items, block)
-    groups = len(UserGroups.of(train.user_info))
-    query = None if split.query is None else split.query.user_counts
-    return Shape(Signals.of(train, layout).sizes, layout.dimension, query, groups)
+    return Shape.of(context.split(), FitSettings(signals=kind, block=block))
 
 
-def allowed(cost: Cost, settings: FitSettings) -> bool:
-    """Whether the memory suffices; says what to do if it does not."""
-    try:
-        check_memory(cost, low_rank=settings.model != "factor")
-    except ResourceError as error:
-        st.error(str(error), icon=":material/memory:")
-        return False
-    return True
+class Verdict(NamedTuple):
+    """possible : whether what was asked for may start. however_long : whether somebody has said
+    that it may take longer than an hour."""
+
+    possible: bool
+    however_long: bool
 
 
-def wanted(estimate: Estimate, settings: FitSettings, cost: Cost) -> bool:
-    """Whether the fit takes less than an hour, or is wanted all the same."""
-    try:
-        check_length(estimate.computing, settings, cost.dimension)
-    except TooLongError as error:
-        st.warning(str(error), icon=":material/hourglass_top:")
-        return bool(st.checkbox("Start it all the same", key="fit_however_long"))
-    return True
+def verdict_on(fits: Sequence[tuple[Wanted, Cost, Estimate]], key: str) -> Verdict:
+    """Whether each of these fits can be afforded; says what to do instead if it cannot.
+
+    key : of the box that starts what takes long.
+    """
+    possible, long = True, False
+    for wanted, cost, estimate in fits:
+        try:
+            check_affordable(wanted, cost, estimate)
+        except ResourceError as error:
+            st.error(escape(str(error)), icon=":material/memory:")
+            possible = False
+        except TooLongError as error:
+            st.warning(escape(str(error)), icon=":material/hourglass_top:")
+            long = True
+    if not long:
+        return Verdict(possible, False)
+    however_long = bool(st.checkbox("Start it all the same", key=key))
+    return Verdict(possible and however_long, however_long)
 
 
 def cost_sentence(cost: Cost, estimate: Estimate) -> str:

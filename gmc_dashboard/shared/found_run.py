@@ -71,10 +71,15 @@ def start_sweep(
 
 
 def start_comparison(
-    config: ExperimentConfig, plan: ComparisonPlan, *, label: str = "", again: bool = False
+    config: ExperimentConfig,
+    plan: ComparisonPlan,
+    *,
+    label: str = "",
+    again: bool = False,
+    cost: dict[str, Any] | None = None,
 ) -> None:
-    """Queue a comparison, or find the same one, and show it."""
-    run, new = context.store().submit_comparison(config, plan, label=label, again=again)
+    """Queue a comparison, or find the same one, and show it; cost : as of a fit."""
+    run, new = context.store().submit_comparison(config, plan, label=label, again=again, cost=cost)
     remember(run.id, new)
     start_worker()
     st.query_params["comparison"] = run.id
@@ -93,7 +98,7 @@ def _again(run: Run) -> None:
     if run.sweep is not None:
         start_sweep(SweepConfig.of(run), label=run.label, again=True, keep_models=run.keeps_model)
     elif run.comparison is not None:
-        start_comparison(run.config, run.comparison, label=run.label, again=True)
+        start_comparison(run.config, run.comparison, label=run.label, again=True, cost=run.cost)
     else:
         start_fit(run.config, run.cost, label=run.label, again=True, keep_model=run.keeps_model)
 

@@ -15,7 +15,7 @@ from gmc_core import cli
 from gmc_core.base.errors import FetchError, NumericalError
 from gmc_core.cli import fit, main
 from gmc_core.data import readers, reading_options
-from gmc_core.fitting import checks, compiling, experiment
+from gmc_core.fitting import affordable, compiling, experiment
 from gmc_core.fitting.experiment import Experiment
 from gmc_core.gaussian.models import PRESETS
 from gmc_core.model.model_file import load_model
@@ -350,7 +350,7 @@ def test_the_cost_is_told_before_a_refusal_for_memory(capsys, data):
 def test_what_takes_longer_than_an_hour_is_refused_unless_it_is_asked_for(
     capsys, data, monkeypatch
 ):
-    monkeypatch.setattr(checks, "LONGEST_UNASKED", 1e-3)
+    monkeypatch.setattr(affordable, "LONGEST_UNASKED", 1e-3)
     line = refused(capsys, "fit", "--data", data, *SMALL)
     assert "would take about" in line and "--model factor" in line and "--max-items" in line
     assert "--long starts it" in line

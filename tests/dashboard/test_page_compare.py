@@ -21,6 +21,7 @@ from stored_runs import (
 from gmc_core.base.errors import NumericalError
 from gmc_core.comparison.comparators import BASELINES, ItemKnn
 from gmc_core.comparison.compare import compare
+from gmc_core.fitting import affordable
 from gmc_core.fitting.experiment import ExperimentConfig
 from gmc_core.protocol.splits import weak_split
 from gmc_core.runs.comparisons import all_comparisons, comparison_of
@@ -71,6 +72,24 @@ def test_one_click_queues_the_suggested_methods(asked, store):
     assert asked
     assert at.query_params["comparison"] in (run.id, [run.id])
     assert at.button(key="cancel_compare")
+
+
+def test_methods_that_cost_too_much_are_named_and_started_only_if_they_are_wanted(
+    store, monkeypatch
+):
+    monkeypatch.setattr(affordable, "LONGEST_UNASKED", 1e-6)
+    at = chosen(("paper", "exact", "bias"))
+    assert ["(paper) would take" in one.value for one in at.warning] == [True, False]
+    assert "(exact) would take" in at.warning[1].value and "--model factor" in texts(at)
+    assert at.button(key="start_compare").disabled
+    at.checkbox(key="compare_however_long").check().run()
+    at.button(key="start_compare").click().run()
+    assert not at.exception
+    assert all_comparisons(store)[0].however_long
+    monkeypatch.setenv("GMC_MEMORY_LIMIT", "0.000001")
+    at = chosen(("exact", "bias"))
+    assert "(exact) needs about" in at.error[0].value
+    assert at.button(key="start_compare").disabled
 
 
 def test_one_that_is_on_its_way_is_shown_instead_of_a_second_one(store):

@@ -20,7 +20,7 @@ from stored_runs import (
 
 from gmc_core.base.errors import ResourceError
 from gmc_core.data.ratings import RatingScale
-from gmc_core.fitting import checks
+from gmc_core.fitting import affordable
 from gmc_core.gaussian.models import PRESETS, settings_for
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol import metrics
@@ -250,13 +250,16 @@ def test_too_much_memory_is_refused_with_a_remedy(monkeypatch):
     assert "Keep fewer items" in at.error[0].value
 
 
-def test_what_takes_longer_than_an_hour_is_started_only_if_it_is_wanted(monkeypatch):
-    monkeypatch.setattr(checks, "LONGEST_UNASKED", 1e-6)
+def test_what_takes_longer_than_an_hour_is_started_only_if_it_is_wanted(store, monkeypatch):
+    monkeypatch.setattr(affordable, "LONGEST_UNASKED", 1e-6)
     at = opened("fit", **FEW)
     assert any("--model factor" in warning.value for warning in at.warning)
     assert at.button(key="start_fit").disabled
     at.checkbox(key="fit_however_long").check().run()
     assert not at.exception and not at.button(key="start_fit").disabled
+    at.button(key="start_fit").click().run()
+    (run,) = store.runs()
+    assert run.however_long
 
 
 def test_a_fit_can_start_by_itself(store):

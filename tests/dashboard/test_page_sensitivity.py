@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from stored_runs import charts, opened, stored, stored_sweep, texts
 
+from gmc_core.fitting import affordable
 from gmc_core.runs.findings import BIAS
 from gmc_core.runs.sensitivity import sensitivity_curve
 from gmc_core.runs.sweeps import sweep_results
@@ -55,6 +56,19 @@ def test_the_grid_follows_its_controls(store):
     assert sweep.sweep["iterations"] == [3, 20]
     assert sweep.sweep["seeds"] == [7]
     assert sweep.config.fit.noise == 0.2
+
+
+def test_a_sweep_of_long_fits_is_started_only_if_it_is_wanted(store, monkeypatch):
+    monkeypatch.setattr(affordable, "LONGEST_UNASKED", 1e-6)
+    at = opened("sensitivity", **FEW)
+    (said,) = at.warning
+    assert said.value.startswith("Each of 10 fits (epsilon 0.03, L = 10 and others) would take")
+    assert at.button(key="start_sweep").disabled
+    at.checkbox(key="sweep_however_long").check().run()
+    at.button(key="start_sweep").click().run()
+    assert not at.exception
+    (sweep,) = store.runs()
+    assert all(run.however_long for run in store.runs(parent=sweep.id))
 
 
 def test_no_iterations_and_no_memory_are_refused(monkeypatch):

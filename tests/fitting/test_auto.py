@@ -25,6 +25,7 @@ def test_choosing_sees_training_ratings_only():
     parameters = inspect.signature(auto.choose).parameters
     assert set(parameters) == {
         "train", "seconds", "seed", "dtype", "attributes", "times", "team", "on_trial",
+        "however_long", "memory_limit",
     }  # fmt: skip
     assert parameters["train"].annotation in (Ratings, "Ratings")
 

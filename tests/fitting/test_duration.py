@@ -100,7 +100,7 @@ def test_page_and_command_line_estimate_alike(monkeypatch, model, protocol):
     monkeypatch.setattr(context, "split", lambda: split)
     cost_view._shape.clear()
     settings = config.fit.resolved(prepared.ratings.scale, prepared.ratings.n_items)
-    assert cost_view.time_of(settings, 3) == estimate_of_fit(Fit(split, config.fit), 3)
+    assert cost_view.cost_and_time_of(settings, 3)[1] == estimate_of_fit(Fit(split, config.fit), 3)
 
 
 def test_compiling_is_a_line_of_its_own(monkeypatch, tmp_path):

@@ -7,7 +7,7 @@ import pytest
 
 from gmc_core.base.errors import ConfigError, DataError
 from gmc_core.data.ratings import Ratings, RatingScale
-from gmc_core.protocol.filters import Filter, apply_filter
+from gmc_core.protocol.filters import Filter, apply_filter, kept_counts
 
 SCALE = RatingScale(1, 5)
 
@@ -50,6 +50,22 @@ def test_filter_is_not_iterated():
     kept, _ = apply_filter(ratings, Filter(min_user_ratings=3, min_item_ratings=2))
     assert "w" in kept.users.ids
     assert kept.user_counts[kept.users.index("w")] == 1
+
+
+@pytest.mark.parametrize(
+    "settings", [Filter(), Filter(3, 2), Filter(0, 0), Filter(2, 3, 2), Filter(0, 0, 3)], ids=str
+)
+def test_counting_keeps_what_filtering_keeps(settings):
+    rng = np.random.default_rng(3)
+    rows = {
+        f"u{k}": "".join(rng.permutation(list("abcdefghijklmnopqrstuvw"))[: 1 + k])
+        for k in range(23)
+    }
+    ratings = table(rows | {"alone": "z"})
+    kept, _ = apply_filter(ratings, settings)
+    users, items = kept_counts(ratings, settings)
+    assert users.tolist() == kept.user_counts.tolist()
+    assert items.tolist() == kept.item_counts.tolist()
 
 
 def test_max_items_keeps_the_most_rated_and_breaks_ties_by_position():

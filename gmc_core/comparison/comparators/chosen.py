@@ -44,6 +44,11 @@ class TunedMapEm:
             raise ConfigError("Tuning needs at least one ε and one iteration.")
 
     @property
+    def settings(self) -> FitSettings:
+        """Of each fit that is tried, but for ε."""
+        return FitSettings(iterations=self.iterations)
+
+    @property
     def identity(self) -> str:
         """What is tried, and the model's version."""
         return f"{VERSION} {MODEL_VERSIONS['paper']} {self.factors} {self.iterations} {self.seed}"
@@ -59,7 +64,7 @@ class TunedMapEm:
             If the fit breaks down with every ε.
         """
         inner, _ = hold_out(train, self.seed, most=1)
-        base = FitSettings(iterations=self.iterations).resolved(train.scale)
+        base = self.settings.resolved(train.scale)
         assert base.epsilon is not None
         tried: list[tuple[float, FitSettings]] = []
         for factor in self.factors:

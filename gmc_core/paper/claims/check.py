@@ -18,6 +18,7 @@ from gmc_core.paper.claims.subject import METHODS, Subject
 from gmc_core.paper.measured import measured_systems
 from gmc_core.runs.comparisons import Hashed, all_comparisons, known_comparison
 from gmc_core.runs.store import RESUMABLE, Run, Store
+from gmc_core.runs.store.run import LONG_KEY
 from gmc_core.runs.store.submitting import anywhere, key_of
 
 # Preferred in this order: a finished run, one under way, a stopped one.
@@ -114,8 +115,10 @@ def _goes_on(run: Run) -> bool:
     return run.state in RESUMABLE and not run.broke_down
 
 
-def submit(store: Store, subject: Subject) -> dict[str, Run]:
+def submit(store: Store, subject: Subject, however_long: bool = False) -> dict[str, Run]:
     """Queue what is missing and resume what was stopped; the runs by experiment.
+
+    however_long : whether a fit may take longer than an hour.
 
     The comparison is not among them, see :func:`submit_comparison`. Nothing computes until there
     is a worker, see :func:`gmc_core.runs.worker.ensure_worker`.
@@ -125,10 +128,14 @@ def submit(store: Store, subject: Subject) -> dict[str, Run]:
         run = runs.get(name)
         if run is None:
             runs[name] = store.submit(
-                config, label=label(name, config), keep_model=False, data=subject.data
+                config,
+                label=label(name, config),
+                keep_model=False,
+                data=subject.data,
+                cost={LONG_KEY: True} if however_long else None,
             )
         elif _goes_on(run):
-            runs[name] = store.resume(run.id)
+            runs[name] = store.resume(run.id, however_long=however_long)
     return runs
 
 
@@ -200,14 +207,18 @@ def _covers(run: Run, plan: ComparisonPlan, subject: Subject) -> bool:
     )
 
 
-def submit_comparison(store: Store, subject: Subject) -> Run:
-    """Queue the comparison behind the runs, or resume it, unless it is there or on its way."""
+def submit_comparison(store: Store, subject: Subject, however_long: bool = False) -> Run:
+    """Queue the comparison behind the runs, or resume it, unless it is there or on its way.
+
+    however_long : as of :func:`submit`.
+    """
     found = comparison_run(store, subject)
     if found is not None and not found.resumable:
         return found
     label = f"Claims: {subject.data['name']}, {subject.data['items']:,} items, weak"
     plan = plan_of(subject)
-    run, _ = store.submit_comparison(subject.base, plan, label=label, data=subject.data)
+    cost = {LONG_KEY: True} if however_long else None
+    run, _ = store.submit_comparison(subject.base, plan, label=label, data=subject.data, cost=cost)
     return run
 
 

@@ -12,8 +12,10 @@ import numpy.typing as npt
 
 from gmc_core.base.errors import ConfigError
 from gmc_core.data.ratings import RatingScale
+from gmc_core.fitting.affordable import Wanted, check_expected
 from gmc_core.fitting.duration import estimate_seconds
 from gmc_core.fitting.experiment import ExperimentConfig, Prepared, describe
+from gmc_core.fitting.shape import Expected
 from gmc_core.gaussian.settings import PAPER_EPSILON, PAPER_ITERATIONS, FitSettings, paper_epsilon
 from gmc_core.paper.published import PublishedTable
 from gmc_core.paper.reproduction import table_for
@@ -174,6 +176,24 @@ class Subject:
             expected = estimate_seconds(fit, sizes, dimension, repetitions=config.repetitions)
             total += expected.computing - expected.starting
         return total
+
+    def check_affordable(
+        self, however_long: bool, memory_limit: int | None = None, anyway: str = ""
+    ) -> None:
+        """Refuse experiments of which one would cost too much on this machine.
+
+        Raises
+        ------
+        TooLongError, ResourceError
+            See :func:`gmc_core.fitting.affordable.check_affordable`, whose arguments these are.
+        """
+        ratings = Expected(self.user_counts, self.item_counts)
+        for name, config in self.experiments().items():
+            wanted = Wanted(config.fit, f"The experiment “{name}”", config.repetitions)
+            check_expected(
+                [wanted], ratings.trained(config), self.scale,
+                memory_limit=memory_limit, however_long=however_long, anyway=anyway,
+            )  # fmt: skip
 
 
 def _splits_for(wanted: int, each: int) -> int:

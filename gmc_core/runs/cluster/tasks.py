@@ -25,7 +25,7 @@ from gmc_core.gaussian.iterate import EmState
 from gmc_core.gaussian.linalg.threads import Cancelled, ThreadPool
 from gmc_core.model.pictures import HeatmapBinner, picture_orders
 from gmc_core.protocol.splits import Split
-from gmc_core.runs.worker.attempt import Cache
+from gmc_core.runs.worker.cache import Cache
 
 Tell = Callable[[str], object]
 

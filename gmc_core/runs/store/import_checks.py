@@ -19,6 +19,7 @@ from gmc_core.data.ratings import RatingScale
 from gmc_core.fitting.experiment import ExperimentConfig, split_reading
 from gmc_core.fitting.fit import IterationRecord
 from gmc_core.runs.store import artifacts
+from gmc_core.runs.store.run import LONG_KEY
 from gmc_core.runs.store.waiting import COST_KEY
 
 # Arrays that were compressed: as for archives of ratings.
@@ -76,9 +77,12 @@ def checked_numbers(value: Any, *needed: str) -> dict[str, Any] | None:
 
 
 def checked_cost(value: Any) -> dict[str, Any] | None:
-    """The work; without the estimate, which is another machine's."""
-    found = checked_numbers(value, "seconds")
-    return found and {name: part for name, part in found.items() if name != COST_KEY}
+    """The work; without estimate and permission to take long, which are another machine's."""
+    found = checked_dictionary(value)
+    if not found or set(found) == {LONG_KEY}:
+        return found and {}
+    checked_numbers(found, "seconds")
+    return {name: part for name, part in found.items() if name not in (COST_KEY, LONG_KEY)}
 
 
 def json_or_none(value: Any) -> str | None:

@@ -25,7 +25,7 @@ from gmc_core.runs.store.cells import Cell
 from gmc_core.runs.store.errors import explained
 from gmc_core.runs.store.folders import disk_bytes
 from gmc_core.runs.store.identity import host, machine, process_mark
-from gmc_core.runs.store.run import Run, State
+from gmc_core.runs.store.run import LONG_KEY, Run, State
 from gmc_core.runs.store.selection import Selection
 from gmc_core.runs.store.store import Store
 from gmc_core.runs.store.submitting import key_of, source_of
@@ -252,7 +252,7 @@ class Claim:
                 database,
                 repetition=repetition,
                 iteration=records[-1].iteration if records else 0,
-                cost=json.dumps(cost),
+                cost=json.dumps(cost | ({LONG_KEY: True} if self.run.however_long else {})),
             )
 
     def add_record(self, repetition: int, record: IterationRecord) -> None:

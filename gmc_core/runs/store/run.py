@@ -22,6 +22,8 @@ ENDED: tuple[State, ...] = ("finished", "cancelled", "failed", "interrupted")
 MOST_NMAE = 1e9  # far above any; refuses NaN as well
 # What computed a comparison of a version that kept no version with it.
 OLDER_VERSION = "before 0.2"
+# In the cost: that somebody wants the run however long it takes.
+LONG_KEY = "however_long"
 RESUMABLE: tuple[State, ...] = ("interrupted", "cancelled", "failed")
 
 
@@ -96,6 +98,11 @@ class Run:
     reusable: bool = True
     comparison: ComparisonPlan | None = None
     selection: Selection | None = None
+
+    @property
+    def however_long(self) -> bool:
+        """Whether somebody wants it even if it takes longer than an hour."""
+        return bool((self.cost or {}).get(LONG_KEY))
 
     @property
     def choosing(self) -> bool:

@@ -73,8 +73,10 @@ class Store(Submitting):
             )
         return self.run(id)
 
-    def resume(self, id: str) -> Run:
+    def resume(self, id: str, *, however_long: bool = False) -> Run:
         """Queue an interrupted, cancelled or failed run again (of a sweep: all such).
+
+        however_long : also if it takes longer than an hour.
 
         It goes on from its last saved state and ends as if it had not been stopped. A comparison
         computes the fits that it has not, also of a finished one those that have failed.
@@ -85,7 +87,10 @@ class Store(Submitting):
             If there is nothing to resume.
         """
         run = self.run(id)
-        changed = self._queue_again(id)
+        with self.writing():
+            if however_long:
+                self.allow_long(id)
+            changed = self._queue_again(id)
         if not changed:
             raise StoreError(f"Run {id} is {run.state}, so there is nothing to resume.")
         return self.run(id)

@@ -21,7 +21,7 @@ from gmc_core.fitting.provenance import check_known, of_data, with_noise
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.runs.store.keys import key_of as key_of
 from gmc_core.runs.store.reading import Reading
-from gmc_core.runs.store.run import RESUMABLE, Run
+from gmc_core.runs.store.run import LONG_KEY, RESUMABLE, Run
 from gmc_core.runs.store.selection import Selection
 
 NAMED = frozenset({"sample", *DATASETS})
@@ -126,7 +126,7 @@ class Submitting(Reading):
                 else:
                     same = self._same_selection(request, data, keep_model)
                 if same is not None:
-                    return self.run(same), False
+                    return self._found(same, cost)
             identity = secrets.token_hex(5)
             database.execute(
                 "INSERT INTO runs (id, kind, parent, state, label, config, request, key, "
@@ -167,7 +167,7 @@ class Submitting(Reading):
             if not again:
                 for run in self._runs("request = ? AND kind = 'sweep'", request):
                     if run.state in ("finished", "running", "queued"):
-                        return run, False
+                        return self._found(run.id, cost)
             identity = secrets.token_hex(5)
             database.execute(
                 "INSERT INTO runs (id, kind, state, label, config, sweep, request, keep, created, "
@@ -189,6 +189,7 @@ class Submitting(Reading):
         label: str = "",
         again: bool = False,
         data: dict[str, Any] | None = None,
+        cost: dict[str, Any] | None = None,
     ) -> tuple[Run, bool]:
         """Queue a comparison, or find the same one; tells whether there is work for it.
 
@@ -203,6 +204,7 @@ class Submitting(Reading):
         again : make a new one, and compute every fit of it anew.
         data : :func:`gmc_core.fitting.experiment.describe` of the data, where they are loaded
             already.
+        cost : None, or that it may take long, see :attr:`Run.however_long`.
 
         Raises
         ------
@@ -228,24 +230,39 @@ class Submitting(Reading):
             if not again:
                 same = self._same("comparison", request, key, keep_model=False)
                 if same is not None:
-                    return self.run(same), False
+                    return self._found(same, cost)
                 stopped = self._stopped_comparison(request, key)
                 if stopped is not None:
                     self._queue_again(stopped)
-                    return self.run(stopped), True
+                    return self._found(stopped, cost)[0], True
             identity = secrets.token_hex(5)
             columns = {
                 "id": identity, "kind": "comparison", "state": "queued", "label": label,
                 "config": json.dumps(config.as_dict()), "comparison": json.dumps(plan.as_dict()),
                 "request": request, "key": key, "data_sha256": data and data["sha256"],
                 "data": data and json.dumps(data), "again": int(again), "created": time.time(),
-                "version": package_version(),
+                "version": package_version(), "cost": cost and json.dumps(cost),
             }  # fmt: skip
             marks = ", ".join("?" * len(columns))
             database.execute(
                 f"INSERT INTO runs ({', '.join(columns)}) VALUES ({marks})", [*columns.values()]
             )
             return self.run(identity), True
+
+    def allow_long(self, id: str) -> None:
+        """Let a run (of a sweep: all of its runs) take longer than an hour."""
+        with self.writing() as database:
+            database.execute(
+                "UPDATE runs SET cost = json_set(coalesce(cost, '{}'), ?, json('true')) "
+                "WHERE id = ? OR parent = ?",
+                (f"$.{LONG_KEY}", id, id),
+            )
+
+    def _found(self, id: str, cost: dict[str, Any] | None) -> tuple[Run, bool]:
+        """A run that is there already; what a new start allows, it may now too."""
+        if (cost or {}).get(LONG_KEY):
+            self.allow_long(id)
+        return self.run(id), False
 
     def _same(self, kind: str, request: str, key: str | None, keep_model: bool) -> str | None:
         """What answers for a new start: finished with every fit, or on its way."""

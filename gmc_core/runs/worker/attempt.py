@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import logging
-import threading
+import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
 
 from gmc_core.base.errors import DEFECT, MEMORY, SYSTEM, GmcError, ModelFileError
-from gmc_core.fitting.config import OF_HELD_OUT
-from gmc_core.fitting.experiment import ExperimentConfig, Prepared, make_split, prepare
-from gmc_core.fitting.provenance import check_known
+from gmc_core.fitting.affordable import Wanted, check_expected
+from gmc_core.fitting.experiment import Prepared
+from gmc_core.fitting.shape import Expected
 from gmc_core.gaussian.linalg.threads import Cancelled, ThreadPool
-from gmc_core.protocol.random_splits import check_seeds
-from gmc_core.protocol.splits import Split
+from gmc_core.protocol.filter_options import Filter
 from gmc_core.runs.store import StoreError
 from gmc_core.runs.store.queue import Claim, Lost
 from gmc_core.runs.store.run import State
-from gmc_core.runs.store.submitting import source_of
+from gmc_core.runs.worker.cache import Cache
 from gmc_core.runs.worker.heartbeat import Heartbeat
+
+if TYPE_CHECKING:
+    from gmc_core.runs.cluster.cluster import Cluster
 
 log = logging.getLogger(__name__)
 
@@ -28,57 +31,6 @@ Result = TypeVar("Result")
 
 PATIENCE_SECONDS = 600.0
 _RETRY_SECONDS = 2.0
-
-
-class Cache:
-    """The data and the split last used: the children of a sweep share them.
-
-    Several threads may use it.
-    """
-
-    def __init__(self) -> None:
-        self._changing = threading.RLock()
-        self._data: tuple[str, Prepared] | None = None
-        self._split: tuple[object, Split] | None = None
-
-    def put(self, config: ExperimentConfig, prepared: Prepared) -> None:
-        """Data that somebody has read already."""
-        with self._changing:
-            self._data, self._split = (source_of(config), prepared), None
-
-    def has(self, config: ExperimentConfig) -> bool:
-        """Whether the data have been read."""
-        return self._data is not None and self._data[0] == source_of(config)
-
-    def data(self, config: ExperimentConfig) -> Prepared:
-        """The filtered data of an experiment.
-
-        Raises
-        ------
-        GmcError
-            As :func:`prepare`, also where they are here already and are not those expected.
-        """
-        with self._changing:
-            if not self.has(config):
-                self._data = self._split = None  # frees the old before the new is loaded
-                self._data = (source_of(config), prepare(config))
-            else:
-                assert self._data is not None
-                known = self._data[1]
-                check_known(config, known.data_sha256, known.files, known.times_sha256)
-                check_seeds(config.folds, config.seeds, known.ratings)
-            return self._data[1]
-
-    def split(self, config: ExperimentConfig, prepared: Prepared, seed: int) -> Split:
-        """One split of it."""
-        key = (
-            prepared.data_sha256, config.protocol, seed, config.weak_users, config.strong_users,
-            *(getattr(config, name) for name in OF_HELD_OUT),
-        )  # fmt: skip
-        with self._changing:
-            if self._split is None or self._split[0] != key:
-                self._split = (key, make_split(config, prepared, seed))
-            return self._split[1]
 
 
 class Attempt(ABC):
@@ -89,10 +41,18 @@ class Attempt(ABC):
     claim : the run, in this worker's hands.
     heartbeat : says when to stop.
     cache : data of the run before.
+    cluster : where to fit; here by default.
     """
 
-    def __init__(self, claim: Claim, heartbeat: Heartbeat, cache: Cache) -> None:
+    def __init__(
+        self,
+        claim: Claim,
+        heartbeat: Heartbeat,
+        cache: Cache,
+        cluster: Cluster | None = None,
+    ) -> None:
         self.claim, self.heartbeat, self.cache = claim, heartbeat, cache
+        self.cluster = cluster
         self.config = claim.run.config
         self.team = ThreadPool(should_stop=heartbeat.should_stop)
 
@@ -131,6 +91,26 @@ class Attempt(ABC):
             log.exception("Run %s", self.claim.run.id)
             defect = f"{type(error).__name__}: {error}"
             self._end("failed", f"A defect of this program: {defect}. The log has more.", DEFECT)
+
+    def _check_affordable(self, fits: Iterable[Wanted], prepared: Prepared) -> None:
+        """Refuse a run that nobody would have been allowed to start without saying so, before the
+        split is made.
+
+        Raises
+        ------
+        TooLongError, ResourceError
+            See :func:`gmc_core.fitting.affordable.check_affordable`.
+        """
+        ratings, run = prepared.ratings, self.claim.run
+        filtered = replace(self.config, filter=Filter(0, 0))
+        check_expected(
+            fits,
+            Expected.of_ratings(ratings, filtered),
+            ratings.scale,
+            memory_limit=None if self.cluster is None else sys.maxsize,
+            however_long=run.however_long,
+            anyway=f"gmc runs resume {run.parent or run.id} --long starts it all the same.",
+        )
 
     @abstractmethod
     def _run(self) -> None:

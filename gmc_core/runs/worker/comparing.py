@@ -18,7 +18,7 @@ import numpy.typing as npt
 from gmc_core.base.errors import ConfigError
 from gmc_core.comparison.compare import Comparison, Step, compare
 from gmc_core.comparison.comparison_files import ResultFiles
-from gmc_core.comparison.plan import ComparisonPlan
+from gmc_core.comparison.plan import ComparisonPlan, fits_of
 from gmc_core.fitting.experiment import ExperimentConfig, Prepared, describe
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.protocol.random_splits import check_seeds
@@ -27,8 +27,9 @@ from gmc_core.runs.store import Run, Store, StoreError
 from gmc_core.runs.store.cells import Cell
 from gmc_core.runs.store.folders import remove_parts, write_atomically
 from gmc_core.runs.store.queue import Claim, Lost, register, retire, take
-from gmc_core.runs.store.run import State
-from gmc_core.runs.worker.attempt import Attempt, Cache
+from gmc_core.runs.store.run import LONG_KEY, State
+from gmc_core.runs.worker.attempt import Attempt
+from gmc_core.runs.worker.cache import Cache
 from gmc_core.runs.worker.heartbeat import Heartbeat
 from gmc_core.runs.worker.stop_signals import heard
 
@@ -58,8 +59,8 @@ class ComparisonAttempt(Attempt):
         tell: Tell | None = None,
         cluster: Cluster | None = None,
     ) -> None:
-        super().__init__(claim, heartbeat, cache)
-        self.tell, self.cluster = tell, cluster
+        super().__init__(claim, heartbeat, cache, cluster)
+        self.tell = tell
         self.began: dict[int, float] = {}  # by the step's index
 
     def _run(self) -> None:
@@ -78,6 +79,9 @@ class ComparisonAttempt(Attempt):
             claim.clear_files()
         remove_parts(claim.folder)
         self._with_retries(lambda: claim.start_cells(anew=other_data))
+        cells = [cell.method for cell in claim.store.cells(claim.run.id) if cell.state == "done"]
+        left = [one for one in methods if cells.count(one.name) < len(plan.seeds)]
+        self._check_affordable(fits_of(left), prepared)
         elsewhere: dict[str, Any] = {}
         if self.cluster is not None:
             elsewhere = self.cluster.for_compare(self.config, prepared)
@@ -154,6 +158,7 @@ def compute_here(
     begin: Callable[[Run], object] | None = None,
     tell: Tell | None = None,
     cluster: Cluster | None = None,
+    however_long: bool = False,
 ) -> tuple[Run, bool]:
     """Submit a comparison and compute it in this process, whatever else waits in the queue.
 
@@ -166,6 +171,7 @@ def compute_here(
     prepared : the data. threads : default all cores.
     begin : called with the run before the first fit. tell : called after each fit.
     cluster : where to fit; here by default.
+    however_long : whether its fits may take longer than an hour.
 
     Returns
     -------
@@ -180,7 +186,10 @@ def compute_here(
     """
     worker = f"{os.getpid()}-{secrets.token_hex(4)}"
     with store.writing():  # no worker takes it between the two
-        run, _ = store.submit_comparison(config, plan, again=again, data=describe(prepared))
+        cost = {LONG_KEY: True} if however_long else None
+        run, _ = store.submit_comparison(
+            config, plan, again=again, data=describe(prepared), cost=cost
+        )
         if run.state == "running":
             raise ConfigError(
                 f"This comparison is being computed already, as run {run.id}. Wait for it, or "

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from gmc_core.base.errors import GmcError
+from gmc_core.fitting.affordable import Wanted
 from gmc_core.fitting.auto import Trial, choose, first_settings
 from gmc_core.fitting.compiling import compile_for
 from gmc_core.fitting.duration import estimate_of_fit
@@ -24,7 +25,8 @@ from gmc_core.runs.store.folders import remove_parts, write_atomically
 from gmc_core.runs.store.queue import Claim
 from gmc_core.runs.store.run import State
 from gmc_core.runs.store.waiting import cost_with_estimate
-from gmc_core.runs.worker.attempt import Attempt, Cache
+from gmc_core.runs.worker.attempt import Attempt
+from gmc_core.runs.worker.cache import Cache
 from gmc_core.runs.worker.calibrating import ask_if_cheap
 from gmc_core.runs.worker.heartbeat import Heartbeat
 
@@ -67,8 +69,7 @@ class Computation(Attempt):
         checkpoint_seconds: float,
         cluster: Cluster | None = None,
     ) -> None:
-        super().__init__(claim, heartbeat, cache)
-        self.cluster = cluster
+        super().__init__(claim, heartbeat, cache, cluster)
         self.checkpoint_seconds = checkpoint_seconds
         self.key = ""
         self.experiment: Experiment | None = None
@@ -90,6 +91,9 @@ class Computation(Attempt):
         cached = self.claim.cached_run(self.key)
         if cached is not None and self.claim.take_over(cached):
             return
+        if not self.claim.store.records(self.claim.run.id):  # else it was wanted before
+            whole = Wanted(self.config.fit, repetitions=len(self.config.seeds))
+            self._check_affordable([whole], prepared)
         done, begin = self._collect_finished(), None
         if self.cluster is None:
             self.experiment = Experiment(self.config, prepared=prepared, team=self.team, done=done)
@@ -151,6 +155,7 @@ class Computation(Attempt):
             times=asked.times,
             team=self.team,
             on_trial=told,
+            however_long=self.claim.run.however_long,
         )
         assert self.claim.run.selection is not None
         chosen = replace(

@@ -12,7 +12,8 @@ from contextlib import ExitStack, suppress
 from gmc_core.model.pictures import warm_up
 from gmc_core.runs.store import Store, StoreError
 from gmc_core.runs.store.queue import Lost, register, retire, take
-from gmc_core.runs.worker.attempt import Attempt, Cache
+from gmc_core.runs.worker.attempt import Attempt
+from gmc_core.runs.worker.cache import Cache
 from gmc_core.runs.worker.calibrating import calibrate_one
 from gmc_core.runs.worker.comparing import ComparisonAttempt
 from gmc_core.runs.worker.compute import CHECKPOINT_SECONDS, Computation

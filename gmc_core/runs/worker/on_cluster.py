@@ -14,7 +14,7 @@ from pathlib import Path
 from gmc_core.runs.cluster.cluster import Cluster
 from gmc_core.runs.store import Store
 from gmc_core.runs.store.queue import register, retire
-from gmc_core.runs.worker.attempt import Cache
+from gmc_core.runs.worker.cache import Cache
 from gmc_core.runs.worker.heartbeat import BEAT_SECONDS
 from gmc_core.runs.worker.loop import work
 from gmc_core.runs.worker.slot import Slot, Stop

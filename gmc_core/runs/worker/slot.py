@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gmc_core.runs.worker.attempt import Cache
+from gmc_core.runs.worker.cache import Cache
 from gmc_core.runs.worker.heartbeat import Heartbeat
 
 if TYPE_CHECKING:

@@ -2,8 +2,9 @@
 
 One module per group of commands. Each has ``add_parser(subparsers)``, which adds
 its commands and says with ``set_defaults(run=...)`` which function runs them; that
-function takes the parsed arguments and returns the exit code (None for 0). To add
-a group, write such a module and name it in ``MODULES``.
+function takes the parsed arguments and returns the exit code (None for 0). While it
+prints nothing, what it is at is shown (:mod:`gmc_core.cli.activity`), unless
+``tells_itself`` is set. To add a group, write such a module and name it in ``MODULES``.
 
 Modules import what is slow (NumPy and all that needs it) inside their functions:
 help must come at once.
@@ -113,7 +114,14 @@ def _run(argv: Sequence[str] | None) -> int:
     if not hasattr(arguments, "run"):
         parser.print_help()
         return 0
-    code = arguments.run(arguments)
+    from gmc_core.cli.activity import ActivityIndicator
+    from gmc_core.cli.output import results_on_a_terminal
+
+    if getattr(arguments, "tells_itself", False):
+        code = arguments.run(arguments)
+    else:
+        with results_on_a_terminal(), ActivityIndicator("working"):
+            code = arguments.run(arguments)
     sys.stdout.flush()
     return int(code or 0)
 

@@ -47,7 +47,7 @@ def add_parser(commands: Any) -> None:
         metavar="DIR",
         help="folder of runs, models and uploads (default: GMC_HOME, or your data folder)",
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, tells_itself=True)
 
 
 def run(args: argparse.Namespace) -> int:

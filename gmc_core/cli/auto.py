@@ -6,6 +6,7 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from gmc_core.cli.activity import doing
 from gmc_core.cli.affordable import add_long_argument
 from gmc_core.cli.arguments import (
     FIT,
@@ -20,7 +21,10 @@ from gmc_core.cli.output import check_output, duration, note, write_json
 from gmc_core.cli.parser import add_command
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gmc_core.fitting.auto import Choice
+    from gmc_core.fitting.fit import Fit, IterationRecord
 
 EXAMPLES = """\
   gmc auto --data sample
@@ -80,6 +84,14 @@ def _chosen(*args: Any, **how: Any) -> Choice:
         raise TooLongError(f"{error} {ON_THE_COMMAND_LINE}") from None
 
 
+def _shown(fit: Fit) -> Iterator[IterationRecord]:
+    """The records of a fit; what it is at is shown."""
+    doing("fit with these settings: iteration 1")
+    for record in fit.records():
+        doing(f"fit with these settings: iteration {record.iteration + 1}")
+        yield record
+
+
 def run(args: argparse.Namespace) -> int:
     """Choose and fit, once for every repetition."""
     config = config_from_arguments(args)
@@ -99,6 +111,7 @@ def run(args: argparse.Namespace) -> int:
     fit: Fit | None = None
 
     def tell(trial: Trial) -> None:
+        doing("trying settings")
         note(
             f"  {trial.nmae:.4f}  {trial.label} (L = {trial.iterations}, {duration(trial.seconds)})"
         )
@@ -107,6 +120,7 @@ def run(args: argparse.Namespace) -> int:
         split = make_split(config, prepared, seed)
         drawn = config.split_words(seed)
         note(f"Choosing on training ratings of {drawn}:")
+        doing("trying settings")
         choice = _chosen(
             split.train,
             seconds=args.seconds,
@@ -123,7 +137,7 @@ def run(args: argparse.Namespace) -> int:
             note(line)
         fit = None  # frees the last covariance
         fit = Fit(split, choice.settings, team=team, memory_limit=limit)
-        records = list(fit.records())
+        records = list(_shown(fit))
         results.append(finish(fit, records))
         chosen.append(choice)
         scores = results[-1].scores

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gmc_core.base.errors import GmcError
+from gmc_core.cli.activity import doing
 from gmc_core.cli.output import duration, note
 from gmc_core.cli.parser import add_command
 from gmc_core.cli.values import number, whole
@@ -56,6 +57,7 @@ def run(args: argparse.Namespace) -> int:
     from gmc_core.model.calibration import note_of
 
     note("fitting once more, to nearly all of the model's ratings …")
+    doing("fitting once more")
     model = calibrate_file(Path(args.model), args.level, team=ThreadPool(args.threads))
     if model is None:
         raise ModelFileError(
@@ -183,6 +185,7 @@ def _with_intervals(
         f"calibrating the intervals by one more fit, about {duration(seconds)}; --intervals none "
         "leaves that out"
     )
+    doing("calibrating the intervals")
     try:
         model = calibrated(model, USUAL_LEVEL if wanted is None else wanted, team=team)
     except GmcError as error:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gmc_core.base.errors import ConfigError
+from gmc_core.cli.activity import doing
 from gmc_core.cli.affordable import add_long_argument
 from gmc_core.cli.arguments import FIT, add_experiment_arguments, config_from_arguments, whole
 from gmc_core.cli.dask import add_dask_argument, computing
@@ -130,6 +131,7 @@ def _follow_runs(store: Store, runs: dict[str, Run], ensure: Callable[[], object
     told = {name for name, found in runs.items() if found.ended_for_good}
     resumed: list[str] = []
     note(f"{len(runs)} experiments, {len(told)} of them were there already")
+    shown = ""
     while len(told) < len(runs):
         for name in runs:
             if name in told:
@@ -142,9 +144,25 @@ def _follow_runs(store: Store, runs: dict[str, Run], ensure: Callable[[], object
             elif found.ended_for_good:
                 told.add(name)
                 note(f"[{len(told)}/{len(runs)}] {_line(found)}")
+        now = _now(store, runs, told)
+        if now != shown:
+            shown = now
+            doing(now)
         if len(told) < len(runs):
             ensure()
             time.sleep(POLL_SECONDS)
+
+
+def _now(store: Store, runs: dict[str, Run], told: set[str]) -> str:
+    """Which experiments are being computed."""
+    found = (store.run(run.id) for name, run in runs.items() if name not in told)
+    running = [run for run in found if run.state == "running"]
+    return "; ".join(
+        [
+            f"{len(told)} of {len(runs)} experiments have ended",
+            *(f"{run.title}, iteration {run.iteration + 1}" for run in running),
+        ]
+    )
 
 
 def _line(run: Run) -> str:
@@ -181,6 +199,7 @@ def _follow_comparison(
         if line != said:
             said = line
             note(line)
+            doing("comparing")
         ensure()
         time.sleep(POLL_SECONDS)
         found = store.run(found.id)

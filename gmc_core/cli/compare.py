@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gmc_core.base.errors import ConfigError, GmcError
+from gmc_core.cli.activity import doing
 from gmc_core.cli.affordable import add_long_argument, refusing
 from gmc_core.cli.arguments import FIT, add_experiment_arguments, config_from_arguments, whole
 from gmc_core.cli.comparison_tables import legend, markdown, methods_table, text_table
@@ -228,8 +229,8 @@ def as_run(
 
     run, computed = compute_here(
         store, config, plan, prepared,
-        again=again, threads=threads, begin=begin, tell=told.end, cluster=cluster,
-        however_long=however_long,
+        again=again, threads=threads, begin=begin, tell=told.end, at_begin=told.begin,
+        cluster=cluster, however_long=however_long,
     )  # fmt: skip
     if run.state == "cancelled":
         note(f"stopped; the same command goes on, and so does gmc runs resume {run.id}")
@@ -274,6 +275,7 @@ def _in_folder(
             reference=args.reference,
             folder=folder,
             team=ThreadPool(args.threads),
+            on_begin=told.begin,
             on_end=told.end,
             **({} if cluster is None else cluster.for_compare(config, prepared)),
         )
@@ -298,7 +300,15 @@ class Progress:
     def __init__(self, total: int, config: ExperimentConfig) -> None:
         self.total, self.config = total, config
         self.done = self.reused = 0
+        self._begun = 0
         self._noted: set[str] = set()
+
+    def begin(self, step: Step) -> None:
+        """A fit begins (on a cluster several at once)."""
+        self._begun += 1
+        seed = step.split.seed
+        drawn = "" if seed is None else f", {self.config.split_words(seed)}"
+        doing(f"fit {self._begun} of {self.total}: {step.method.label}{drawn}")
 
     def end(self, step: Step, comparison: Comparison) -> None:
         """One fit more."""

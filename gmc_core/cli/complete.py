@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gmc_core.base.errors import ConfigError
+from gmc_core.cli.activity import doing
 from gmc_core.cli.options import add_option
 from gmc_core.cli.output import check_output, note, table
 from gmc_core.cli.parser import add_command
@@ -153,7 +154,9 @@ def _complete_model(args: argparse.Namespace) -> int:
     from gmc_core.model.completion import complete
     from gmc_core.model.model_file import load_model
 
+    doing("reading the model")
     model = load_model(args.model)
+    doing("predicting")
     done = complete(
         model,
         args.out,
@@ -192,7 +195,9 @@ def _complete_table(args: argparse.Namespace) -> int:
     )
     _check_limits(args)
     given = {name: value for name in _FIT if (value := getattr(args, name)) is not None}
+    doing("reading the table")
     wide = read_table(args.table, options)
+    doing("completing the table")
     for text in wide.notes:
         note(text)
     result = complete_table(wide, sd=args.sd, bounds=_bounds(args, wide.names), **given)

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gmc_core.base.errors import ConfigError
+from gmc_core.cli.activity import doing
 from gmc_core.cli.output import note
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def cluster_at(where: str | None, threads: int | None = None) -> Iterator[Cluste
         return
     from gmc_core.runs.cluster.cluster import Cluster
 
+    doing("starting the cluster")
     with Cluster(where, threads) as cluster:
         note(f"a cluster of {cluster.workers} workers, {cluster.threads} threads in all")
         yield cluster

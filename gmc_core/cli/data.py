@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
-from gmc_core.cli.output import check_output, note, size, table, write_json
+from gmc_core.cli.activity import doing
+from gmc_core.cli.output import check_output, moving_line, note, size, table, write_json
 from gmc_core.cli.parser import add_command
 from gmc_core.cli.reading import add_reading_arguments, reading_from_arguments
 
@@ -107,6 +109,7 @@ def run_info(args: argparse.Namespace) -> int:
 
 def run_fetch(args: argparse.Namespace) -> int:
     """Download one entry."""
+    doing("downloading")
     from gmc_core.data.datasets import fetch, info
 
     entry = info(args.name)
@@ -119,7 +122,7 @@ def run_fetch(args: argparse.Namespace) -> int:
 class DownloadBar:
     """Progress of a download: a moving line on a terminal, a line per tenth elsewhere."""
 
-    what = ""
+    what, after = "", "reading the ratings"
 
     def __init__(self) -> None:
         self.shown = -1
@@ -129,8 +132,11 @@ class DownloadBar:
         tenth = 10 * done // total if total else done // 10_000_000
         text = self.what + (f"{size(done)} of {size(total)}" if total else size(done))
         if sys.stderr.isatty():
-            end = "\n" if done == total else ""
-            print(f"\r{text}   ", end=end, file=sys.stderr, flush=True)
+            moving_line.changed = time.monotonic()
+            moving_line.show(text, self)
+            if done == total:
+                note(text)
+                doing(self.after)
         elif tenth != self.shown:
             note(text)
         self.shown = tenth
@@ -139,7 +145,7 @@ class DownloadBar:
 class ReadingBar(DownloadBar):
     """The same of reading a large file."""
 
-    what = "reading: "
+    what, after = "reading: ", "preparing the ratings"
 
 
 def prepare_telling(
@@ -149,6 +155,7 @@ def prepare_telling(
 
     on_ratings : of :func:`gmc_core.fitting.experiment.prepare`.
     """
+    doing("reading the ratings")
     from gmc_core.fitting.experiment import prepare
 
     return prepare(config, progress=DownloadBar(), on_read=ReadingBar(), on_ratings=on_ratings)
@@ -157,6 +164,7 @@ def prepare_telling(
 def run_check(args: argparse.Namespace) -> int:
     """Read, filter, report."""
     check_output(args.json, "--json")
+    doing("reading the ratings")
     from gmc_core.base.errors import DataError
     from gmc_core.data.datasets import load_named
     from gmc_core.fitting.experiment import Prepared, describe, split_reading

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from gmc_core.base.errors import ConfigError, NumericalError
+from gmc_core.cli.activity import doing
 from gmc_core.cli.affordable import Fits, add_long_argument, refusing
 from gmc_core.cli.arguments import (
     add_experiment_arguments,
@@ -160,6 +161,7 @@ def _save_model(args: argparse.Namespace, experiment: Experiment) -> None:
         seconds = sum(record[part] for record in repetition for part in _SECONDS)
     else:
         wanted = "none"
+    doing("saving the model")
     path = save_calibrated(
         model,
         args.model_out,

@@ -7,6 +7,8 @@ import json
 import math
 import os
 import sys
+import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,8 +19,72 @@ from gmc_core.base.files import replacing, try_target, without_nan, written_in_p
 from gmc_core.base.times import duration as duration
 
 
+class MovingLine:
+    """The last line of a terminal's stderr, written over again and again; what stays takes its
+    place.
+
+    owner : who has shown it, None while there is none.
+    changed : when somebody has last told something that was not the owner's again.
+    """
+
+    def __init__(self) -> None:
+        self.owner: object = None
+        self.changed = 0.0
+        self._width = 0
+        self._lock = threading.RLock()
+
+    def show(self, text: str, owner: object) -> None:
+        """Write it."""
+        with self._lock:
+            if owner is not self.owner:
+                self.owner, self.changed = owner, time.monotonic()
+            self._width = max(self._width, len(text))
+            print("\r" + text.ljust(self._width), end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        """Take it away, before something that stays."""
+        with self._lock:
+            self.owner, self.changed = None, time.monotonic()
+            if self._width:
+                print("\r" + " " * self._width + "\r", end="", file=sys.stderr, flush=True)
+                self._width = 0
+
+
+moving_line = MovingLine()
+
+
+class ResultStream:
+    """Standard output of a terminal that shows the moving line too, which goes before a result."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write a result."""
+        moving_line.clear()
+        return self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def results_on_a_terminal() -> Iterator[None]:
+    """Inside the ``with`` a result on stdout takes the place of the moving line."""
+    stream = sys.stdout
+    both = stream.isatty() and sys.stderr.isatty()
+    if both:
+        sys.stdout = ResultStream(stream)  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        if both:
+            sys.stdout = stream
+
+
 def note(text: str = "") -> None:
     """Print a line for the person, on stderr."""
+    moving_line.clear()
     print(text, file=sys.stderr, flush=True)
 
 

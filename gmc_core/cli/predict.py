@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from gmc_core.base.errors import ConfigError
+from gmc_core.cli.activity import doing
 from gmc_core.cli.output import check_output, note, replaced
 from gmc_core.cli.parser import add_command
 from gmc_core.cli.reading import add_reading_arguments, reading_from_arguments
@@ -65,7 +66,9 @@ def run(args: argparse.Namespace) -> int:
     from gmc_core.model.calibration import note_of
     from gmc_core.model.model_file import load_model
 
+    doing("reading the model")
     model = load_model(args.model)
+    doing("predicting")
     pairs = read_pairs(args.pairs, DelimitedOptions(**reading))
     found = model.predict(pairs.users, pairs.items)
     values = model.scale.project(found.values) if args.projected else found.values

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from gmc_core.cli.heartbeat import Heartbeat
+from gmc_core.cli.activity import doing
 from gmc_core.cli.output import duration, figure, note, size
 
 if TYPE_CHECKING:
@@ -46,13 +46,12 @@ class _Progress:
         self.notes: set[str] = set()
 
     def run(self) -> None:
-        with Heartbeat("preparing") as self.alive:
-            self.experiment.run(self.record, self.start)
+        doing("preparing")
+        self.experiment.run(self.record, self.start)
 
     def start(self, index: int, fit: Fit) -> None:
         from gmc_core.fitting.time_notes import notes_on_times
 
-        self.alive.clear()
         if self.repetitions > 1:
             drawn = self.experiment.config.split_words(self.experiment.config.seeds[index])
             note(f"repetition {index + 1} of {self.repetitions}, {drawn}")
@@ -64,7 +63,7 @@ class _Progress:
             if text not in self.notes:
                 self.notes.add(text)
                 note(text)
-        self.alive.now("iteration 1" if self.total else "predicting")
+        doing("iteration 1" if self.total else "predicting")
 
     def tell_cost(self, fit: Fit) -> None:
         from gmc_core.fitting.affordable import ON_THE_COMMAND_LINE, Wanted, check_affordable
@@ -110,10 +109,10 @@ class _Progress:
         if compiling.must_compile(fit.settings):
             about = duration(compiling.compile_seconds(fit.settings))
             note(f"compiling the numerical code, once on this machine: about {about}")
+        doing("preparing")
         compiling.compile_for(fit.settings)
 
     def record(self, index: int, record: IterationRecord) -> None:
-        self.alive.clear()
         self.records.append(record)
         iterations = self.total // self.repetitions
         text = f"iteration {record.iteration:>{len(str(iterations))}} of {iterations}"
@@ -129,4 +128,4 @@ class _Progress:
             text += f", about {duration(self.estimate.remaining(self.records))} left"
         note(text)
         more = record.iteration < iterations
-        self.alive.now(f"iteration {record.iteration + 1}" if more else "finishing")
+        doing(f"iteration {record.iteration + 1}" if more else "finishing")

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from gmc_core.base.errors import ConfigError
+from gmc_core.cli.activity import doing
 from gmc_core.cli.list_file import add_file_arguments, matched_file
 from gmc_core.cli.output import check_output, note, table, write_json
 from gmc_core.cli.parser import add_command
@@ -80,7 +81,9 @@ def run(args: argparse.Namespace) -> int:
     from gmc_core.model.calibration import note_of
     from gmc_core.model.model_file import load_model
 
+    doing("reading the model")
     model = load_model(args.model)
+    doing("predicting")
     of_file = matched_file(model, args)
     if args.min_ratings > 0 and model.ratings is None:
         raise ConfigError(

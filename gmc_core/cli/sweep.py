@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from gmc_core.cli.activity import doing
 from gmc_core.cli.affordable import add_long_argument, check_before_queueing
 from gmc_core.cli.arguments import (
     add_experiment_arguments,
@@ -121,6 +122,7 @@ def follow(store: Store, parent: Run, ensure: Callable[[], object]) -> Run:
     """
     note(f"sweep {parent.id} of {sum(parent.children.values())} runs")
     told: set[str] = set()
+    shown = ""
     while True:
         for child in reversed(store.runs(parent=parent.id)):
             if child.ended_for_good and child.id not in told:
@@ -131,11 +133,25 @@ def follow(store: Store, parent: Run, ensure: Callable[[], object]) -> Run:
                 name = f"epsilon {child.config.fit.epsilon:g}, {drawn}"
                 line = f"[{len(told)}] {name}: {child.state}, NMAE {score} {child.message}"
                 note(line.rstrip())
+        now = _now(store, parent, len(told))
+        if now != shown:
+            shown = now
+            doing(now)
         parent = store.run(parent.id)
         if parent.ended_for_good:
             return parent
         ensure()
         time.sleep(POLL_SECONDS)
+
+
+def _now(store: Store, parent: Run, ended: int) -> str:
+    """What is being computed of a sweep."""
+    text = f"{ended} of {sum(parent.children.values())} runs have ended"
+    for child in store.runs(parent=parent.id, state="running"):
+        drawn = child.config.split_words(child.config.seed)
+        text += f"; epsilon {child.config.fit.epsilon:g}, {drawn}, "
+        text += f"iteration {min(child.iteration + 1, child.iterations)} of {child.iterations}"
+    return text
 
 
 def tell(store: Store, parent: Run, json: str | None) -> None:

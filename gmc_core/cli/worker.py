@@ -46,7 +46,7 @@ def add_parser(commands: Any) -> None:
         help="save the full state of a run at most so often (default: 60)",
     )
     add_dask_argument(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, tells_itself=True)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -5,6 +5,7 @@ What updates itself is in a fragment, and every button outside it.
 
 from __future__ import annotations
 
+import time
 from typing import Any, Literal
 
 import streamlit as st
@@ -22,6 +23,7 @@ from gmc_core.paper.claims.report import (
 from gmc_core.paper.claims.results import Results
 from gmc_core.paper.claims.verdict import Line, interval_text, number
 from gmc_core.runs.comparisons import now_computed
+from gmc_core.runs.store.waiting import LONG_SECONDS, spent_in_iteration
 from gmc_dashboard.claims import figures as figures
 from gmc_dashboard.shared import context
 from gmc_dashboard.shared.components import chart, download, escape, guard
@@ -162,13 +164,19 @@ def progress_text(progress: Progress) -> str:
     compared = progress.comparison
     if not progress.active and compared is not None and compared.comparison is not None:
         found = now_computed(compared, context.store().cells(compared.id))
-        now = f" Now: {escape(found[0])}." if found else ""
+        now = _now(found[0], max(time.time() - found[1], 0.0)) if found else ""
         total = compared.comparison.total
         return f"The comparison: {compared.iteration} of {total} fits are done.{now}"
     ended = len(progress.runs) - len(progress.active)
     running = next((run for run in progress.runs.values() if run.state == "running"), None)
-    now = f" Now: {escape(running.title)}." if running else ""
+    now = _now(running.title, spent_in_iteration(running) or 0.0) if running else ""
     return f"{ended} of {len(progress.runs)} experiments are done.{now}"
+
+
+def _now(what: str, spent: float) -> str:
+    """What is being computed, and for how long if nothing new has come since."""
+    so_far = f", for {whole_duration(spent)}" if spent >= LONG_SECONDS else ""
+    return f" Now: {escape(what)}{so_far}."
 
 
 def _stopped(progress: Progress) -> None:

@@ -16,7 +16,7 @@ from gmc_core.protocol.baselines import BIAS
 from gmc_core.protocol.metrics import few_held_out, few_held_out_words
 from gmc_core.runs.store import Run
 from gmc_core.runs.store.selection import Selection
-from gmc_core.runs.store.waiting import Waiting, remaining
+from gmc_core.runs.store.waiting import Waiting, remaining, spent_in_iteration
 from gmc_dashboard.shared import context
 from gmc_dashboard.shared.components import escape
 from gmc_dashboard.shared.units import whole_duration
@@ -28,7 +28,7 @@ def status_text(run: Run, curves: Sequence[Sequence[IterationRecord]]) -> str:
         return waiting_text(context.store().waiting(run.id))
     if run.selection is not None and run.choosing:
         running = run.state == "running"
-        return choosing_text(run.selection) if running else "Its settings were not chosen yet."
+        return choosing_text(run.selection, run) if running else "Its settings were not chosen yet."
     done = sum(len(curve) for curve in curves)
     total = run.repetitions * run.iterations
     if run.state != "running":
@@ -43,17 +43,23 @@ def status_text(run: Run, curves: Sequence[Sequence[IterationRecord]]) -> str:
         )
     elapsed = f" · {whole_duration(time.time() - run.started)} so far" if run.started else ""
     counted = _counted_down(run.id, done, left)
+    spent = spent_in_iteration(run)
+    if spent is not None and done < total:
+        place += f", in the next for {whole_duration(spent)}"
     return f"{place}{elapsed}" + ("" if counted is None else f" · about {counted} left")
 
 
-def choosing_text(selection: Selection) -> str:
+def choosing_text(selection: Selection, run: Run) -> str:
     """How far auto is."""
+    spent = spent_in_iteration(run)
     if selection.best is None:
-        return f"Choosing the settings, in about {whole_duration(selection.seconds)} …"
+        so_far = "" if spent is None else f", for {whole_duration(spent)} so far"
+        return f"Choosing the settings, in about {whole_duration(selection.seconds)}{so_far} …"
+    at = "" if spent is None else f", at the next for {whole_duration(spent)}"
     left = max(selection.seconds - selection.spent, 0.0)
     return (
         f"Choosing the settings: {selection.tried} tried, the lowest NMAE inside the "
-        f"training set {selection.best:.4f} · at most about {whole_duration(left)} left"
+        f"training set {selection.best:.4f}{at} · at most about {whole_duration(left)} left"
     )
 
 
@@ -72,7 +78,9 @@ def waiting_text(waiting: Waiting) -> str:
 
 def preparing_text(run: Run, left: float | None) -> str:
     """What happens before the first iteration."""
-    text = "Reading the data and preparing."
+    spent = spent_in_iteration(run)
+    so_far = "" if spent is None else f", for {whole_duration(spent)}"
+    text = f"Reading the data and preparing{so_far}."
     fit = run.config.fit
     if run.iterations and must_compile(fit):
         text += (

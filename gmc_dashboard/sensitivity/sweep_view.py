@@ -18,6 +18,7 @@ from gmc_core.gaussian.settings import PAPER_EPSILON
 from gmc_core.runs.findings import BIAS
 from gmc_core.runs.sensitivity import Cell, SensitivityCurve, sensitivity_curve
 from gmc_core.runs.store import Run
+from gmc_core.runs.store.waiting import spent_in_iteration
 from gmc_core.runs.sweeps import SweepConfig, sweep_results
 from gmc_dashboard.fit.fit_form import paper_epsilon
 from gmc_dashboard.fit.run_view import STATES, notice_change
@@ -133,6 +134,11 @@ def progress_text(sweep: Run, children: Sequence[Run]) -> str:
             " The numerical code is compiled first, once on this machine: about "
             f"{whole_duration(compile_seconds(fit))}."
         )
+    for run in children:
+        spent = spent_in_iteration(run)
+        if spent is not None:
+            what = f"iteration {run.iteration + 1}" if run.iteration else "its beginning"
+            text += f" Now: ε = {run.config.fit.epsilon:g}, {what} for {whole_duration(spent)}."
     left = context.store().remaining_seconds(sweep.id)
     return text if left is None else f"{text} About {whole_duration(left)} left."
 

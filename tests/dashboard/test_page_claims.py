@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import secrets
 
 import pandas as pd
@@ -195,9 +196,11 @@ def test_without_results_the_figure_is_empty_and_says_so():
 
 
 def test_progress_in_words():
-    run = type("R", (), {"state": "running", "title": "ε *0.1*", "ended_for_good": False})()
-    text = progress_text(check.Progress({"a": run}, (), ("a",), None, False))
-    assert text == "0 of 1 experiments are done. Now: ε \\*0.1\\*."
+    about = {"state": "running", "title": "ε *0.1*", "ended_for_good": False}
+    for spent, more in ((2.0, ""), (30.0, ", for 30 s")):
+        run = type("R", (), {**about, "iteration_began": time.time() - spent})()
+        text = progress_text(check.Progress({"a": run}, (), ("a",), None, False))
+        assert text == f"0 of 1 experiments are done. Now: ε \\*0.1\\*{more}."
 
 
 def test_progress_of_the_comparison_in_words(store, about):
@@ -205,7 +208,8 @@ def test_progress_of_the_comparison_in_words(store, about):
     at = opened("claims", **FEW)
     text = at.get("progress")[0].proto.text
     total = 4 * about.splits
-    assert text == f"The comparison: 2 of {total} fits are done. Now: Item-based kNN, seed 1."
+    now = f"The comparison: 2 of {total} fits are done. Now: Item-based kNN, seed 1, for "
+    assert text.startswith(now)
 
 
 def test_a_stopped_run_is_named_in_its_claim(monkeypatch):

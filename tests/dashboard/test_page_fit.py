@@ -312,6 +312,10 @@ def test_running_shows_progress_and_cancels(store):
     assert "at iteration 3" in words[0]
     assert "item mean" in words[0]
     assert len(words) == 5
+    curves = [[record for _, record in store.records(run.id)]]
+    assert "in the next" not in run_words.status_text(store.run(run.id), curves)
+    store.rows("UPDATE runs SET iteration_began = ? WHERE id = ?", time.time() - 40, run.id)
+    assert "3 of 4, in the next for 40 s" in run_words.status_text(store.run(run.id), curves)
     at.button(key="cancel_run").click().run()
     assert store.run(run.id).cancelling
     assert at.button(key="cancel_run").disabled

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import replace
 
 import pandas as pd
@@ -116,6 +117,10 @@ def test_running_fills_in(store):
     text = progress_text(sweep, store.runs(parent=sweep.id))
     assert "2 of 4 fits are done" in text
     assert "left" in text
+    (run,) = store.runs(parent=sweep.id, state="running")
+    store.rows("UPDATE runs SET iteration_began = ? WHERE id = ?", time.time() - 40, run.id)
+    text = progress_text(sweep, store.runs(parent=sweep.id))
+    assert f"Now: ε = {run.config.fit.epsilon:g}, " in text and "for 40 s." in text
 
 
 def test_finished_answers_in_words(store):

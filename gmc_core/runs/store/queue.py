@@ -124,9 +124,11 @@ def take(
         database.execute(
             "UPDATE runs SET state = 'running', worker = ?, started = coalesce(started, ?), "
             "cancel = 0, message = '', error_kind = NULL, error_iteration = NULL, machine = ?, "
-            "version = ? WHERE id = ?",
-            (worker, time.time(), json.dumps(machine()), package_version(), chosen),
-        )
+            "version = ?, iteration_began = ? WHERE id = ?",
+            (
+                worker, time.time(), json.dumps(machine()), package_version(), time.time(), chosen,
+            ),
+        )  # fmt: skip
         return Claim(store, worker, store.run(chosen))
 
 
@@ -184,6 +186,7 @@ class Claim:
             self._update(
                 database,
                 selection=json.dumps(selection.as_dict()),
+                iteration_began=time.time(),
                 config=json.dumps(config.as_dict()),
             )
             self.run = self.store.run(self.run.id)
@@ -252,6 +255,7 @@ class Claim:
                 database,
                 repetition=repetition,
                 iteration=records[-1].iteration if records else 0,
+                iteration_began=time.time(),
                 cost=json.dumps(cost | ({LONG_KEY: True} if self.run.however_long else {})),
             )
 
@@ -263,6 +267,7 @@ class Claim:
                 database,
                 repetition=repetition,
                 iteration=record.iteration,
+                iteration_began=time.time(),
                 disk=disk_bytes(self.folder),
             )
 

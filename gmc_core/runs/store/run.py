@@ -47,6 +47,8 @@ class Run:
     data_sha256, data : hash and description of the data, see
         :func:`gmc_core.fitting.experiment.describe`; None until they have been seen.
     created, started, ended : seconds since 1970; for people, never compared.
+    iteration_began : likewise, of what is being computed: the iteration, the trial of auto, or the
+        preparation before the first of them; None where that is not known.
     repetition, iteration : finished iterations of the current repetition (from 0);
         of a sweep: finished children in ``iteration``; of a comparison: its ended fits there.
     cost : :class:`gmc_core.fitting.cost.Cost` by name, and ``seconds`` for one iteration.
@@ -98,6 +100,7 @@ class Run:
     reusable: bool = True
     comparison: ComparisonPlan | None = None
     selection: Selection | None = None
+    iteration_began: float | None = None
 
     @property
     def however_long(self) -> bool:
@@ -246,6 +249,7 @@ def run_of(row: sqlite3.Row, children: dict[str, int], disk: int) -> Run:
         reusable=bool(row["answers"]),
         comparison=None if plan is None else ComparisonPlan.from_dict(plan),
         selection=None if selection is None else Selection.from_dict(selection),
+        iteration_began=row["iteration_began"],
     )
 
 

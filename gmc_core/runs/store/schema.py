@@ -122,6 +122,8 @@ MIGRATIONS: tuple[str, ...] = (
     """,
     # Auto chooses the settings of a fit: what was asked, how far it is, and why these.
     "ALTER TABLE runs ADD COLUMN selection TEXT",
+    # When the iteration that is being computed began, so that a page can tell a long one.
+    "ALTER TABLE runs ADD COLUMN iteration_began REAL",
 )
 
 # What a script cannot say, by the version that it leads to; in the script's transaction.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -40,6 +41,18 @@ def estimate_of(run: Run) -> Estimate | None:
         return Estimate.from_dict((run.cost or {})[COST_KEY])
     except (KeyError, ValueError):
         return None
+
+
+LONG_SECONDS = 5.0  # without anything new, before it is told for how long
+
+
+def spent_in_iteration(run: Run) -> float | None:
+    """Seconds since a run's last iteration ended, once they are many; None before, and of a run
+    that is not being computed."""
+    if run.state != "running" or run.iteration_began is None:
+        return None
+    spent = time.time() - run.iteration_began
+    return spent if LONG_SECONDS <= spent < LONGEST else None
 
 
 def remaining(run: Run, records: Sequence[IterationRecord]) -> float | None:

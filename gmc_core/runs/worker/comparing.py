@@ -47,7 +47,7 @@ class ComparisonAttempt(Attempt):
     Parameters
     ----------
     claim, heartbeat, cache : as of :class:`Attempt`.
-    tell : called after each fit.
+    tell : called after each fit. at_begin : before.
     cluster : where to fit; here by default.
     """
 
@@ -58,9 +58,10 @@ class ComparisonAttempt(Attempt):
         cache: Cache,
         tell: Tell | None = None,
         cluster: Cluster | None = None,
+        at_begin: Callable[[Step], object] | None = None,
     ) -> None:
         super().__init__(claim, heartbeat, cache, cluster)
-        self.tell = tell
+        self.tell, self.at_begin = tell, at_begin
         self.began: dict[int, float] = {}  # by the step's index
 
     def _run(self) -> None:
@@ -103,6 +104,8 @@ class ComparisonAttempt(Attempt):
     def _begin(self, step: Step) -> None:
         self.began[step.index] = time.time()
         self._put(self._cell(step))
+        if self.at_begin is not None:
+            self.at_begin(step)
 
     def _ended(self, step: Step, comparison: Comparison) -> None:
         cell, outcome = self._cell(step), step.outcome
@@ -157,6 +160,7 @@ def compute_here(
     threads: int | None = None,
     begin: Callable[[Run], object] | None = None,
     tell: Tell | None = None,
+    at_begin: Callable[[Step], object] | None = None,
     cluster: Cluster | None = None,
     however_long: bool = False,
 ) -> tuple[Run, bool]:
@@ -169,7 +173,7 @@ def compute_here(
     ----------
     config, plan, again : of :meth:`gmc_core.runs.store.Store.submit_comparison`.
     prepared : the data. threads : default all cores.
-    begin : called with the run before the first fit. tell : called after each fit.
+    begin : called with the run before the first fit. tell : called after each fit, at_begin before.
     cluster : where to fit; here by default.
     however_long : whether its fits may take longer than an hour.
 
@@ -214,7 +218,7 @@ def compute_here(
 
     try:
         with heard(cancel, end):
-            attempt = ComparisonAttempt(claim, heartbeat, cache, tell, cluster)
+            attempt = ComparisonAttempt(claim, heartbeat, cache, tell, cluster, at_begin)
             attempt.team = ThreadPool(threads, heartbeat.should_stop)
             attempt.run()
     except Lost:

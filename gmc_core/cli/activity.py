@@ -1,0 +1,80 @@
+"""A sign of life while a command prints nothing else, as within a long iteration.
+
+One indicator for every command (:func:`gmc_core.cli.main` has it); a command says with
+:func:`doing` what goes on.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from types import TracebackType
+
+from gmc_core.cli.output import duration, moving_line, note
+
+SILENCE = 3.0  # seconds without a line on a terminal
+IN_A_LOG = 60.0  # where lines stay
+_TICK = 0.5
+
+
+class ActivityIndicator:
+    """Tells on stderr what is going on, and for how long: on a terminal in one line that moves, in
+    a log once a minute, and only while nothing else is told.
+
+    with ActivityIndicator("preparing"):
+        …
+        doing("iteration 2 of 10")
+    """
+
+    current: ActivityIndicator | None = None
+
+    def __init__(self, what: str) -> None:
+        self._what, self._since = what, time.monotonic()
+        self._terminal = sys.stderr.isatty()
+        self._told = self._since
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="activity", daemon=True)
+
+    def __enter__(self) -> ActivityIndicator:
+        ActivityIndicator.current = self
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        ActivityIndicator.current = None
+        self._ended.set()
+        self._thread.join()
+        moving_line.clear()
+
+    def now(self, what: str) -> None:
+        """What goes on from here."""
+        with self._lock:
+            self._what, self._since = what, time.monotonic()
+            self._told = self._since
+
+    def _run(self) -> None:
+        while not self._ended.wait(_TICK):
+            with self._lock:
+                self._tell(time.monotonic())
+
+    def _tell(self, now: float) -> None:
+        text = f"{self._what}: {duration(now - self._since)} so far"
+        silent = now - max(self._since, moving_line.changed) >= SILENCE
+        if self._terminal and (silent or moving_line.owner is self):
+            moving_line.show(text, self)
+        elif not self._terminal and now - max(self._told, moving_line.changed) >= IN_A_LOG:
+            note(text)
+            self._told = now
+
+
+def doing(what: str) -> None:
+    """What the command does from here, such as "reading the ratings"; the time begins anew."""
+    if ActivityIndicator.current is not None:
+        ActivityIndicator.current.now(what)

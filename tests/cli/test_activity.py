@@ -1,0 +1,116 @@
+"""A sign of life where nothing else is printed."""
+
+from __future__ import annotations
+
+import io
+import sys
+import time
+
+import pytest
+
+from gmc_core.cli import activity, main
+from gmc_core.cli.activity import ActivityIndicator, doing
+from gmc_core.cli.data import ReadingBar
+from gmc_core.cli.output import moving_line, note, results_on_a_terminal
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(activity.time, "monotonic", lambda: now[0])
+    moving_line.clear()
+    return now
+
+
+def as_terminal(monkeypatch) -> Terminal:
+    """stderr, from here on (a fixture would be too early: pytest puts its own there)."""
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    return stream
+
+
+def lines(stream: io.StringIO) -> list[str]:
+    """What has been written since the last time, by the places to which the line went back."""
+    text = stream.getvalue()
+    stream.seek(0)
+    stream.truncate()
+    return [part.strip(" ") for part in text.split("\r")]
+
+
+def test_a_terminal_has_one_line_that_moves_and_goes(clock, monkeypatch):
+    terminal = as_terminal(monkeypatch)
+    alive = ActivityIndicator("iteration 1")
+    for now in (101.0, 104.0, 160.0):
+        alive._tell(now)
+    note("iteration 1 is done")
+    assert lines(terminal) == [
+        "", "iteration 1: 4 s so far", "iteration 1: 60 s so far", "", "iteration 1 is done\n"
+    ]  # fmt: skip
+    clock[0] = 160.0
+    alive.now("iteration 2")
+    alive._tell(162.0)
+    assert lines(terminal) == [""]
+
+
+def test_it_waits_for_what_others_tell(clock, monkeypatch):
+    """A bar that moves needs no sign of life beside it; one that stands still does."""
+    terminal = as_terminal(monkeypatch)
+    alive, bar = ActivityIndicator("reading the ratings"), ReadingBar()
+    clock[0] = 104.0
+    bar(1_000_000, 3_000_000)
+    alive._tell(106.0)
+    assert lines(terminal) == ["", "reading: 1.0 MB of 3.0 MB"]
+    alive._tell(107.5)
+    assert lines(terminal) == ["", "reading the ratings: 7.5 s so far"]
+    bar(3_000_000, 3_000_000)
+    assert lines(terminal)[-1] == "reading: 3.0 MB of 3.0 MB\n"
+
+
+def test_a_result_takes_the_place_of_the_line(clock, monkeypatch):
+    both = Terminal()
+    monkeypatch.setattr(sys, "stderr", both)
+    monkeypatch.setattr(sys, "stdout", both)
+    with results_on_a_terminal():
+        ActivityIndicator("working")._tell(104.0)
+        print("NMAE")
+    assert sys.stdout is both
+    assert lines(both) == ["", "working: 4 s so far", "", "NMAE\n"]
+
+
+def test_a_log_gets_a_line_a_minute_and_none_after_others(clock, capsys):
+    alive = ActivityIndicator("iteration 1")
+    for now in range(100, 300):
+        alive._tell(float(now))
+        clock[0] = float(now)
+    assert len(capsys.readouterr().err.splitlines()) == 3
+    clock[0] = 310.0
+    note("iteration 1 is done")
+    alive._tell(350.0)
+    assert capsys.readouterr().err == "iteration 1 is done\n"
+
+
+def test_every_command_has_it_and_it_ends_with_the_command(monkeypatch):
+    """Without a line for seconds, a command tells what it is at."""
+    terminal = as_terminal(monkeypatch)
+    monkeypatch.setattr(activity, "SILENCE", 0.05)
+    monkeypatch.setattr(activity, "_TICK", 0.01)
+
+    def slow(name):
+        assert ActivityIndicator.current is not None
+        time.sleep(0.15)
+        doing("looking it up")
+        time.sleep(0.15)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gmc_core.data.datasets.info", slow)
+    assert main(["data", "info", "sample"]) == 130
+    shown = lines(terminal)
+    assert any(part.startswith("working: ") for part in shown)
+    assert any(part.startswith("looking it up: ") for part in shown)
+    assert shown[-1] == "gmc: stopped\n"
+    assert ActivityIndicator.current is None

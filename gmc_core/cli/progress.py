@@ -11,7 +11,8 @@ from gmc_core.cli.output import duration, figure, note, size
 if TYPE_CHECKING:
     from gmc_core.fitting.duration import Estimate
     from gmc_core.fitting.experiment import Experiment, Prepared
-    from gmc_core.fitting.fit import Fit, IterationRecord
+    from gmc_core.fitting.inputs import AnyFit
+    from gmc_core.fitting.records import IterationRecord
 
 
 def tell_prepared(prepared: Prepared) -> None:
@@ -49,7 +50,7 @@ class _Progress:
         doing("preparing")
         self.experiment.run(self.record, self.start)
 
-    def start(self, index: int, fit: Fit) -> None:
+    def start(self, index: int, fit: AnyFit) -> None:
         from gmc_core.fitting.time_notes import notes_on_times
 
         if self.repetitions > 1:
@@ -65,7 +66,7 @@ class _Progress:
                 note(text)
         doing("iteration 1" if self.total else "predicting")
 
-    def tell_cost(self, fit: Fit) -> None:
+    def tell_cost(self, fit: AnyFit) -> None:
         from gmc_core.fitting.affordable import ON_THE_COMMAND_LINE, Wanted, check_affordable
         from gmc_core.fitting.duration import estimate_of_fit
 
@@ -100,7 +101,7 @@ class _Progress:
         ):
             note("users' attributes are left out: they need users as signals (rows)")
 
-    def compile(self, fit: Fit) -> None:
+    def compile(self, fit: AnyFit) -> None:
         """Before the first iteration, so that none is slower for it."""
         from gmc_core.fitting import compiling
 

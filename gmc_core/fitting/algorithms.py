@@ -11,7 +11,7 @@ from gmc_core.data.ratings import Ratings
 from gmc_core.fitting.users_side import UsersSide
 from gmc_core.gaussian.em import MapEm
 from gmc_core.gaussian.exact import ExactEm, ExactOptions
-from gmc_core.gaussian.factor import FactorEm, FactorOptions
+from gmc_core.gaussian.factor import FactorEm, FactorOptions, SharedBeliefs
 from gmc_core.gaussian.iterate import EmAlgorithm
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.mixture import MixtureEm, warm_up
@@ -34,11 +34,13 @@ def algorithm(
     ordinal: OrdinalScale | None,
     clusters: npt.NDArray[np.int64] | None,
     users: UsersSide,
+    shared: SharedBeliefs | None = None,
 ) -> EmAlgorithm[Any, Any]:
     """The algorithm, with priors made of the training ratings.
 
     settings : resolved. signals : of ``train``. ordinal : the cuts of ordered ratings. clusters :
     where the Gaussians of a mixture begin; None for one Gaussian. users : of a two-sided model.
+    shared : who does the E-step of a low-rank one, if not this process.
     """
     assert settings.epsilon is not None
     if not settings.is_exact:
@@ -55,7 +57,7 @@ def algorithm(
             loadings = factor_prior(settings, train)
         own = settings.epsilon + settings.prior_target[-1]
         options = FactorOptions(loadings, own, latent=latent, covariate_strength=strength)
-        return FactorEm(signals, noise, team, options)
+        return FactorEm(signals, noise, team, options, shared)
     with team.whole():
         prior = prior_of(settings, train, signals.layout)
     exact = ExactOptions(

@@ -19,7 +19,8 @@ import numpy.typing as npt
 
 from gmc_core.fitting.compiling import compile_seconds
 from gmc_core.fitting.cost import core_rate
-from gmc_core.fitting.fit import Fit, IterationRecord
+from gmc_core.fitting.inputs import AnyFit
+from gmc_core.fitting.records import IterationRecord
 from gmc_core.gaussian.estep import factored_flops
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.mstep import choose_form
@@ -215,7 +216,7 @@ def estimate_seconds(
     )
 
 
-def estimate_of_fit(fit: Fit, repetitions: int = 1) -> Estimate:
+def estimate_of_fit(fit: AnyFit, repetitions: int = 1) -> Estimate:
     """The estimate of a fit that is about to begin."""
     novel = fit.query_signals is not fit.signals
     return estimate_seconds(

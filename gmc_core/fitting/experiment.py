@@ -23,6 +23,7 @@ from gmc_core.fitting.config import PROTOCOLS as PROTOCOLS
 from gmc_core.fitting.config import ExperimentConfig as ExperimentConfig
 from gmc_core.fitting.config import Protocol as Protocol
 from gmc_core.fitting.fit import Fit, IterationRecord
+from gmc_core.fitting.inputs import AnyFit
 from gmc_core.fitting.provenance import (
     check_files,
     check_ratings,
@@ -268,7 +269,7 @@ class Experiment:
     ) -> None:
         self.config = config
         self.prepared = prepared or prepare(config)
-        self.fit: Fit | None = None
+        self.fit: AnyFit | None = None
         self.records: list[IterationRecord] = []
         self.done = list(done)
         self.finished = False
@@ -278,9 +279,9 @@ class Experiment:
     def run(
         self,
         on_record: Callable[[int, IterationRecord], object] | None = None,
-        on_start: Callable[[int, Fit], object] | None = None,
+        on_start: Callable[[int, AnyFit], object] | None = None,
         on_end: Callable[[int, Repetition], object] | None = None,
-        begin: Callable[[int], tuple[Fit, list[IterationRecord]]] | None = None,
+        begin: Callable[[int], tuple[AnyFit, list[IterationRecord]]] | None = None,
     ) -> None:
         """Run all repetitions that are not done.
 
@@ -306,7 +307,7 @@ class Experiment:
             self.done.append(result)
         self.finished = True
 
-    def _begin(self, index: int) -> tuple[Fit, list[IterationRecord]]:
+    def _begin(self, index: int) -> tuple[AnyFit, list[IterationRecord]]:
         split = make_split(self.config, self.prepared, self.config.seeds[index])
         team, limit = self._team, self._memory_limit
         return Fit(split, self.config.fit, team=team, memory_limit=limit), []
@@ -344,7 +345,7 @@ def run_experiment(
     """Run a whole :class:`Experiment`: its result, and the last repetition's fit."""
     experiment = Experiment(config, prepared=prepared, team=team, memory_limit=memory_limit)
     experiment.run(on_record)
-    assert experiment.fit is not None
+    assert isinstance(experiment.fit, Fit)
     return experiment.result(), experiment.fit
 
 

@@ -17,19 +17,17 @@ import numpy as np
 import numpy.typing as npt
 
 from gmc_core import former
-from gmc_core.base.errors import ConfigError, NumericalError
-from gmc_core.data.rating_times import seconds_of
+from gmc_core.base.errors import NumericalError
 from gmc_core.fitting.algorithms import algorithm
 from gmc_core.fitting.checks import StateError as StateError
-from gmc_core.fitting.checks import check_range, check_state
-from gmc_core.fitting.cost import Cost, check_memory, estimate_fit, has_large_weights
+from gmc_core.fitting.cost import has_large_weights
+from gmc_core.fitting.inputs import FitInputs, OfInputs
 from gmc_core.fitting.notebook_view import fit_html
 from gmc_core.fitting.records import IterationRecord as IterationRecord
-from gmc_core.fitting.users_side import UsersSide
-from gmc_core.gaussian.attributes import UserGroups
 from gmc_core.gaussian.covariance import low_rank_of
 from gmc_core.gaussian.em import MapEm, initial_state
 from gmc_core.gaussian.estep import e_step, predict_pairs
+from gmc_core.gaussian.factor import SharedBeliefs
 from gmc_core.gaussian.folding import fold_in
 from gmc_core.gaussian.iterate import EmAlgorithm, EmState, EmStep, Spares, iterate
 from gmc_core.gaussian.linalg.threads import ThreadPool
@@ -40,27 +38,23 @@ from gmc_core.gaussian.mixture import (
     mixture_e_step,
     predict_mixture,
 )
-from gmc_core.gaussian.mixture_start import user_groups
-from gmc_core.gaussian.noise import Noise, SessionNoise
-from gmc_core.gaussian.noise_files import load_noise
-from gmc_core.gaussian.ordinal import OrdinalScale
+from gmc_core.gaussian.noise import Noise
 from gmc_core.gaussian.parameters import Gaussian
-from gmc_core.gaussian.priors import genre_matrix
 from gmc_core.gaussian.settings import FitSettings
-from gmc_core.gaussian.signals import Layout, Signals
+from gmc_core.gaussian.signals import Signals
 from gmc_core.gaussian.user_folding import UserFolding
 from gmc_core.model.answers import answers
 from gmc_core.model.factor_model import FactorModel
 from gmc_core.model.gaussian_model import GaussianModel
 from gmc_core.model.mixture_model import MixtureModel
 from gmc_core.model.two_sided_model import TwoSidedModel
-from gmc_core.protocol.metrics import Scores, score
+from gmc_core.protocol.metrics import Scores
 from gmc_core.protocol.splits import Split
 
 Found = TypeVar("Found")
 
 
-class Fit:
+class Fit(OfInputs):
     """A fit in progress: inputs that never change, and the state of the last iteration.
 
     A new Σ is written into the memory of one that is no longer needed, which saves an N × N
@@ -87,12 +81,9 @@ class Fit:
 
     Attributes
     ----------
+    inputs : what it was given, made ready; most of it is a property of its own.
     predictions : (n_test,) of ``state``, unprojected.
     history : the records so far, of this object: a resumed fit begins with none.
-    query_signals, pairs : the query set, which is what is known of the test users, and
-        (signal, coordinate) of each held-out rating.
-    pair_times : (n_test,) when these were given, in seconds, NaN where unknown; None unless the
-        model reads them.
     """
 
     def __init__(
@@ -104,65 +95,35 @@ class Fit:
         start: EmState | None = None,
         memory_limit: int | None = None,
     ) -> None:
-        train, settings = split.train, settings or FitSettings()
-        self.split = split
-        if not len(train):
-            raise ConfigError("There are no training ratings, so there is nothing to learn from.")
-        check_range(settings, train.scale)
-        self.settings = settings.resolved(train.scale, train.n_items)
-        self.team = team or ThreadPool()
-        layout = Layout(self.settings.signals, train.n_users, train.n_items, self.settings.block)
-        if split.query is not None and layout.kind != "rows":
-            raise ConfigError(
-                "Strong generalization predicts users who were absent from training. With "
-                f"{layout.kind} as signals a user is part of the model's coordinates, so a new "
-                "user has none. Use rows as signals, or weak generalization."
-            )
-        self.signals = Signals.of(train, layout)
-        self.groups = UserGroups.of(train.user_info if self.settings.uses_attributes else {})
-        self.cost: Cost = estimate_fit(
-            self.settings,
-            self.signals.sizes,
-            layout.dimension,
-            groups=len(self.groups),
-            threads=self.team.size,
-        )
-        check_memory(self.cost, memory_limit, low_rank=self.settings.model != "factor")
-        self.signals = self.groups.on(self.signals, train)
-        noise = self.settings.noise
-        assert noise is not None
-        self._session = self._session_noise()
-        self._given_noise = Noise.of(
-            load_noise(noise, train, layout), layout.dimension, self._session
-        )
-        self.ordinal: OrdinalScale | None = None
-        if self.settings.is_ordered:
-            self.ordinal = OrdinalScale.of(train.values)
-        self._users = UsersSide(self.settings, train, self.signals, self._given_noise)
-        self.query_signals = self.signals
-        if split.query is not None:
-            rows = replace(layout, users=split.query.n_users)
-            self.query_signals = self.groups.on(Signals.of(split.query, rows), split.query)
-        self.pairs = self.query_signals.layout.locate(split.test_users, split.test_items)
-        self.pair_times: npt.NDArray[np.float64] | None = None
-        if self._session is not None:
-            same = self.query_signals is self.signals
-            self.signals = self.signals.at_times(train)
-            known = self.query_signals.at_times(split.known)
-            self.query_signals = self.signals if same else known
-            if split.test_times is not None:
-                self.pair_times = seconds_of(split.test_times)
-        self._clusters: npt.NDArray[np.int64] | None = None
-        if self._components > 1:
-            kinds = genre_matrix(train) if layout.kind == "rows" else None
-            self._clusters = user_groups(self.signals, self._components, kinds)
+        self._begin(FitInputs.of(split, settings, team, memory_limit), start, None)
+
+    @classmethod
+    def of(
+        cls,
+        inputs: FitInputs,
+        *,
+        start: EmState | None = None,
+        shared: SharedBeliefs | None = None,
+    ) -> Fit:
+        """A fit with inputs that are ready.
+
+        shared : who does the E-step of a low-rank model, if not this process.
+
+        Raises
+        ------
+        StateError
+            As for ``start``.
+        """
+        found = cls.__new__(cls)
+        found._begin(inputs, start, shared)
+        return found
+
+    def _begin(
+        self, inputs: FitInputs, start: EmState | None, shared: SharedBeliefs | None
+    ) -> None:
+        self.inputs, self._shared = inputs, shared
         if start is not None:
-            check_state(
-                start, self.signals, self.settings,
-                groups=len(self.groups),
-                components=0 if self._clusters is None else self._components,
-                users=self._users,
-            )  # fmt: skip
+            inputs.check_state(start)
         self._state = start or self._initial_state()
         self._lent = start is not None  # whether somebody else may hold the state's Σ
         self.predictions = self._predict()
@@ -202,7 +163,7 @@ class Fit:
             self._state = self._initial_state()
         else:
             team = ThreadPool(self.team.size)  # the fit's own may have been told to stop
-            found = e_step(self.signals, self._state.gaussian, self._given_noise, team)
+            found = e_step(self.signals, self._state.gaussian, self.inputs.noise, team)
             self._state = replace(self._state, weights=found.weights)
         return self._state
 
@@ -222,7 +183,7 @@ class Fit:
         if self.ordinal is not None:
             guess = self.ordinal.first_guess(signals.values)
             signals = replace(signals, values=guess)
-        if self._clusters is not None:
+        if self.inputs.clusters is not None:
             return initial_mixture(signals, self.settings.initial, self.settings.dtype)
         return initial_state(signals, self.settings.initial, self.settings.dtype)
 
@@ -231,28 +192,8 @@ class Fit:
         """Σ_w of ``state``: as given, or as learned so far."""
         variance = self._state.noise
         if variance is None:
-            return self._given_noise
-        return Noise.of(variance, self.signals.dimension, self._session)
-
-    def _session_noise(self) -> SessionNoise | None:
-        """What ratings given at about the same time share, from the settings.
-
-        Raises
-        ------
-        ConfigError
-            If the settings ask for it and no time of a rating is known.
-        """
-        if self.settings.reads_times and not self.split.train.has_times:
-            raise ConfigError(
-                "Session noise needs to know when ratings were given, and these have no times. "
-                "Use data with a column of times, or leave it out."
-            )
-        return SessionNoise.of(self.settings.session_noise, self.settings.session_window)
-
-    @property
-    def _components(self) -> int:
-        """K; a mixture of one Gaussian is MAP-EM itself."""
-        return self.settings.components or 1
+            return self.inputs.noise
+        return Noise.of(variance, self.signals.dimension, self.inputs.session)
 
     def records(self) -> Iterator[IterationRecord]:
         """Run the remaining iterations, one record each.
@@ -291,25 +232,22 @@ class Fit:
 
     def _algorithm(self) -> EmAlgorithm[Any, Any]:
         return algorithm(
-            self.settings, self.split.train, self.signals, self._given_noise, self.team,
-            ordinal=self.ordinal, clusters=self._clusters, users=self._users,
+            self.settings, self.split.train, self.signals, self.inputs.noise, self.team,
+            ordinal=self.ordinal, clusters=self.inputs.clusters, users=self.inputs.users,
+            shared=self._shared,
         )  # fmt: skip
 
     def seen(self) -> tuple[Signals, Gaussian]:
         """The query set and the Gaussian of ``state``, with all that moves the users' means."""
-        return self._users.seen(self.query_signals, self._state, self.team, self.ordinal)
+        return self.inputs.users.seen(self.query_signals, self._state, self.team, self.ordinal)
 
     def user_folding(self) -> UserFolding | None:
         """What finds the loadings of new users in ``state``; None without a users' side."""
-        return self._users.folding(self._state, self.team)
+        return self.inputs.users.folding(self._state, self.team)
 
     def scores(self) -> Scores | None:
         """Scores of the current predictions, None without hold-out."""
-        split = self.split
-        if not split.n_test:
-            return None
-        unseen = split.unseen_items | split.unseen_users
-        return score(self.predictions, split.test_values, split.train.scale, unseen)
+        return self.inputs.scores(self.predictions)
 
     def model(self) -> GaussianModel:
         """The model of the current state, with the training ratings; see :attr:`state`."""
@@ -333,7 +271,7 @@ class Fit:
         )
         if isinstance(self._state, MixtureState):
             return MixtureModel(**described, mixture=self._state.mixture)
-        if users := self._users.of_model(self._state, ThreadPool(self.team.size)):
+        if users := self.inputs.users.of_model(self._state, ThreadPool(self.team.size)):
             return TwoSidedModel(**{**described, **users})
         if low_rank_of(self._state.gaussian.covariance):
             return FactorModel(**described)
@@ -351,7 +289,7 @@ class Fit:
             weights = fold_in(query, gaussian, self.noise, self.team, self.ordinal)
         latent = predict_pairs(
             query, weights, gaussian, *self.pairs, self.team,
-            session=self._session, pair_times=self.pair_times,
+            session=self.inputs.session, pair_times=self.pair_times,
         )  # fmt: skip
         return self._in_ratings(latent)
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import psutil
 
 from gmc_core.data.ratings import RatingScale
-from gmc_core.fitting.fit import Fit
+from gmc_core.fitting.inputs import AnyFit
 from gmc_core.fitting.records import IterationRecord
 from gmc_core.fitting.time_notes import notes_on_times
 from gmc_core.protocol.baselines import baselines, pooled_baselines
@@ -49,7 +49,7 @@ class Repetition:
         }
 
 
-def finish(fit: Fit, records: list[IterationRecord]) -> Repetition:
+def finish(fit: AnyFit, records: list[IterationRecord]) -> Repetition:
     """The result of a fit at its current state."""
     split = fit.split
     return Repetition(

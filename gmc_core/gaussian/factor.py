@@ -29,6 +29,7 @@ before the next block begins.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -101,11 +102,32 @@ class Sums:
     factors: FloatArray
 
 
+class SharedBeliefs(Protocol):
+    """The E-step of a low-rank Gaussian, done by somebody else, such as several workers."""
+
+    def __call__(
+        self,
+        gaussian: Gaussian,
+        values: Floats | None,
+        iterations: tuple[int, int],
+        *,
+        rounds: int,
+        tolerance: float,
+        sums: bool,
+    ) -> tuple[Estimates, Sums | None]:
+        """As :func:`believe` of all signals.
+
+        iterations : of which the latent responses ``values`` are, and are afterwards; with
+            them, who has found them need not be given them again.
+        """
+
+
 class FactorEm:
     """Exact EM of a low-rank Gaussian, as the two steps of
     :func:`gmc_core.gaussian.iterate.iterate`.
 
     signals : the observations. noise : σ², one variance. team : cores.
+    shared : who does the E-step, if not this process.
 
     Raises
     ------
@@ -116,11 +138,17 @@ class FactorEm:
     reuses_memory = False
 
     def __init__(
-        self, signals: Signals, noise: Noise, team: ThreadPool, options: FactorOptions
+        self,
+        signals: Signals,
+        noise: Noise,
+        team: ThreadPool,
+        options: FactorOptions,
+        shared: SharedBeliefs | None = None,
     ) -> None:
         variance = check_noise(noise, options.own)
         self.signals, self.noise, self.team, self.options = signals, noise, team, options
         self._total = variance + options.own
+        self._shared = shared
         self._sums: Sums | None = None
 
     def resume(self, state: EmState) -> EmState:
@@ -130,7 +158,10 @@ class FactorEm:
             state = replace(state, values=latent.first_guess)
         if state.iteration:
             values = None if state.values is None else state.values.copy()
-            found, self._sums = self._believe(state.gaussian, values, 0, TOLERANCE, sums=True)
+            t = state.iteration
+            found, self._sums = self._believe(
+                state.gaussian, values, (t, t), 0, TOLERANCE, sums=True
+            )
             state = replace(state, weights=found.weights)
         return state
 
@@ -149,7 +180,10 @@ class FactorEm:
         """The estimates, the latent responses of ordered ratings, and the sums over the users."""
         values = None if state.values is None else state.values.copy()
         tolerance = TOLERANCE if last else _ON_THE_WAY
-        found, self._sums = self._believe(state.gaussian, values, ROUNDS, tolerance, sums=not last)
+        t = state.iteration
+        found, self._sums = self._believe(
+            state.gaussian, values, (t - 1, t), ROUNDS, tolerance, sums=not last
+        )
         return replace(state, weights=found.weights, values=values), found
 
     def figures(self, state: EmState, expected: Estimates) -> Figures:
@@ -186,8 +220,18 @@ class FactorEm:
         return Gaussian(mean, FactoredCovariance(factor, self.options.own, low_rank=True))
 
     def _believe(
-        self, gaussian: Gaussian, values: Floats | None, rounds: int, tolerance: float, sums: bool
+        self,
+        gaussian: Gaussian,
+        values: Floats | None,
+        iterations: tuple[int, int],
+        rounds: int,
+        tolerance: float,
+        sums: bool,
     ) -> tuple[Estimates, Sums | None]:
+        if self._shared is not None:
+            return self._shared(
+                gaussian, values, iterations, rounds=rounds, tolerance=tolerance, sums=sums
+            )
         return believe(
             self.signals, gaussian, self.noise, self.team, self.options.latent, values,
             rounds=rounds, tolerance=tolerance, sums=sums,

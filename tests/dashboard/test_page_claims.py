@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 import secrets
+import time
 
 import pandas as pd
 import pytest

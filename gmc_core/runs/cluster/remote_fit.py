@@ -9,14 +9,15 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from gmc_core.base.errors import ClusterError
 from gmc_core.fitting.experiment import Experiment, make_split
-from gmc_core.fitting.fit import Fit, IterationRecord
-from gmc_core.gaussian.iterate import EmState
+from gmc_core.fitting.fit import Fit
+from gmc_core.fitting.inputs import AnyFit, FitInputs, OfInputs
+from gmc_core.fitting.records import IterationRecord
 from gmc_core.gaussian.linalg.threads import ThreadPool
-from gmc_core.gaussian.settings import FitSettings
-from gmc_core.protocol.splits import Split
+from gmc_core.model.gaussian_model import GaussianModel
+from gmc_core.protocol.metrics import Scores
 from gmc_core.runs.cluster.tasks import FitResult, FitTask
 
 
@@ -33,35 +34,28 @@ class Begun(Protocol):
         """Give it up."""
 
 
-class RemoteFit(Fit):
+class RemoteFit(OfInputs):
     """A fit whose iterations are computed somewhere else: here are its inputs, its records, and at
     the end its predictions and, where it was asked for, its state.
 
-    Until then :attr:`iteration` is 0, and there is no Σ.
-
     Attributes
     ----------
+    inputs, history : as of :class:`gmc_core.fitting.fit.Fit`.
+    predictions : (n_test,) unprojected, NaN before the end.
     pictures : iteration → a picture of Σ as npz, at the end.
     """
 
-    def __init__(
-        self, split: Split, settings: FitSettings, *, team: ThreadPool | None, begun: Begun
-    ) -> None:
-        self._begun = begun
+    def __init__(self, inputs: FitInputs, begun: Begun) -> None:
+        self.inputs, self._begun = inputs, begun
+        self.predictions = np.full(inputs.split.n_test, np.nan)
+        self.history: list[IterationRecord] = []
         self.pictures: dict[int, bytes] = {}
-        # Its memory is needed elsewhere.
-        super().__init__(split, settings, team=team, memory_limit=sys.maxsize)
-
-    def _initial_state(self) -> EmState:
-        return None  # type: ignore[return-value]
-
-    def _predict(self) -> npt.NDArray[np.float64]:
-        return np.full(self.split.n_test, np.nan)
+        self._ended: Fit | None = None
 
     @property
     def iteration(self) -> int:
-        """Of the state that is here; 0 before the end."""
-        return 0 if self._state is None else self._state.iteration
+        """Of the state that is here; 0 before the end, and where none was asked for."""
+        return 0 if self._ended is None else self._ended.iteration
 
     def records(self) -> Iterator[IterationRecord]:
         """The records as they come. A fit that is begun again, as its worker has died, tells again
@@ -83,7 +77,23 @@ class RemoteFit(Fit):
             yield record
         self.predictions, self.pictures = result.predictions, result.pictures
         if result.state is not None:
-            self._state, self._lent = result.state, True
+            self._ended = Fit.of(self.inputs, start=result.state)
+
+    def scores(self) -> Scores | None:
+        """Scores of the predictions, None without hold-out."""
+        return self.inputs.scores(self.predictions)
+
+    def model(self) -> GaussianModel:
+        """The model of the state that is here.
+
+        Raises
+        ------
+        ClusterError
+            If there is none: before the end, and where none was asked for.
+        """
+        if self._ended is None:
+            raise ClusterError("The model of this fit has stayed on the cluster. Fit it here.")
+        return self._ended.model()
 
 
 class ClusterExperiment(Experiment):
@@ -118,13 +128,15 @@ class ClusterExperiment(Experiment):
             if not self.finished:
                 self.fit, self.records = None, []
 
-    def _begin(self, index: int) -> tuple[Fit, list[IterationRecord]]:
+    def _begin(self, index: int) -> tuple[AnyFit, list[IterationRecord]]:
         if not self._begun:
             left = range(index, len(self.config.seeds))
             self._begun = {each: self._begin_task(self._task(each)) for each in left}
         split = make_split(self.config, self.prepared, self.config.seeds[index])
         begun = self._begun[index]
-        return RemoteFit(split, self.config.fit, team=self._team, begun=begun), []
+        # The memory of a fit is needed elsewhere.
+        inputs = FitInputs.of(split, self.config.fit, self._team, sys.maxsize)
+        return RemoteFit(inputs, begun), []
 
     def _task(self, index: int) -> FitTask:
         config, ratings, seed = self.config, self.prepared.ratings, self.config.seeds[index]

@@ -17,6 +17,7 @@ from gmc_core.fitting.compiling import compile_for
 from gmc_core.fitting.duration import estimate_of_fit
 from gmc_core.fitting.experiment import Experiment, Prepared, Repetition, describe, summarise
 from gmc_core.fitting.fit import Fit, IterationRecord, StateError
+from gmc_core.fitting.inputs import AnyFit
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.model.model_file import save_model
 from gmc_core.model.pictures import HeatmapBinner, picture_orders
@@ -78,7 +79,7 @@ class Computation(Attempt):
         self._saved = 0.0  # when the last full state was
 
     @property
-    def fit(self) -> Fit | None:
+    def fit(self) -> AnyFit | None:
         """The fit of the current repetition; None before the first."""
         return None if self.experiment is None else self.experiment.fit
 
@@ -213,7 +214,7 @@ class Computation(Attempt):
             start = None  # its Σ is freed before the new fit needs memory
         return Fit(split, self.config.fit, team=self.team), []
 
-    def _started(self, index: int, fit: Fit) -> None:
+    def _started(self, index: int, fit: AnyFit) -> None:
         assert self.experiment is not None
         records = self.experiment.records
         cost = cost_with_estimate(fit.cost.as_dict(), estimate_of_fit(fit, len(self.config.seeds)))
@@ -255,7 +256,7 @@ class Computation(Attempt):
     # Files ----------------------------------------------------------------------
 
     def _paint(self) -> None:
-        assert self.fit is not None and self.binner is not None
+        assert isinstance(self.fit, Fit) and self.binner is not None
         iteration = self.fit.iteration
         path = artifacts.picture_path(self.claim.folder, self.repetition, iteration)
         if path.exists():
@@ -275,8 +276,8 @@ class Computation(Attempt):
             log.warning("No picture of iteration %d: %s", iteration, error)
 
     def _checkpoint(self) -> None:
-        assert self.experiment is not None and self.experiment.fit is not None
-        records, state = tuple(self.experiment.records), self.experiment.fit.state
+        assert self.experiment is not None and isinstance(self.fit, Fit)
+        records, state = tuple(self.experiment.records), self.fit.state
         checkpoint = artifacts.Checkpoint(self.key, self.repetition, records, state)
         try:
             artifacts.save_checkpoint(self.claim.folder, checkpoint)
@@ -298,8 +299,7 @@ class Computation(Attempt):
     # Ends -----------------------------------------------------------------------
 
     def _before_stopping(self) -> None:
-        reached = self.fit.iteration if self.fit else 0
-        if reached:
+        if isinstance(self.fit, Fit) and self.fit.iteration:
             self._checkpoint()
             if self.claim.run.keeps_model and self.binner is not None:
                 self._paint()

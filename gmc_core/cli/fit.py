@@ -13,6 +13,7 @@ from gmc_core.cli.arguments import (
     add_resource_arguments,
     config_from_arguments,
     memory_limit_from_arguments,
+    whole,
 )
 from gmc_core.cli.calibrate import add_intervals_argument, check_intervals, save_calibrated
 from gmc_core.cli.dask import cluster_at, experiment_at, refuse_detached
@@ -45,7 +46,17 @@ def add_parser(commands: Any) -> None:
         examples=EXAMPLES,
     )
     add_experiment_arguments(parser)
-    add_long_argument(add_resource_arguments(parser, dask=True))
+    resources = add_resource_arguments(parser, dask=True)
+    add_long_argument(resources)
+    resources.add_argument(
+        "--shards",
+        nargs="?",
+        type=whole,
+        const=0,
+        metavar="N",
+        help="with --dask and --model factor: share the users of each fit among the workers, in N "
+        "parts (default: one for each worker), instead of giving each worker a fit",
+    )
     output = parser.add_argument_group("output")
     output.add_argument("--json", metavar="FILE", help="write the result as JSON ('-' for stdout)")
     output.add_argument(
@@ -81,6 +92,7 @@ def run(args: argparse.Namespace) -> int:
         )
     check_intervals(args.intervals, args.model_out)
     refuse_detached(args)
+    _check_shards(args, config)
     if args.detach:
         return _detach(args, config)
     if args.again:
@@ -96,9 +108,15 @@ def run(args: argparse.Namespace) -> int:
     prepared = prepare_telling(config, refusing(args, config, _fits(config), limit))
     tell_prepared(prepared)
     with cluster_at(args.dask, args.threads) as cluster:
-        experiment = experiment_at(
-            cluster, config, prepared, team, limit, wants_state=args.model_out is not None
-        )
+        experiment: Experiment
+        if cluster is not None and args.shards is not None:
+            experiment = cluster.sharded(
+                config, prepared=prepared, team=team, limit=limit, shards=args.shards
+            )
+        else:
+            experiment = experiment_at(
+                cluster, config, prepared, team, limit, wants_state=args.model_out is not None
+            )
         try:
             run_with_progress(experiment, however_long=args.long)
         except (KeyboardInterrupt, NumericalError) as error:
@@ -111,6 +129,20 @@ def run(args: argparse.Namespace) -> int:
         print(summary(result))
     _save_model(args, experiment)
     return 0
+
+
+def _check_shards(args: argparse.Namespace, config: ExperimentConfig) -> None:
+    if args.shards is None:
+        return
+    if args.dask is None:
+        raise ConfigError("--shards is about the workers of a cluster; give --dask.")
+    if config.fit.model != "factor":
+        raise ConfigError(
+            "--shards shares the E-step of the low-rank model; give --model factor, or leave out "
+            "--shards."
+        )
+    if args.shards < 0:
+        raise ConfigError(f"--shards is a number of parts of at least 1, not {args.shards}.")
 
 
 def _fits(config: ExperimentConfig) -> Fits:

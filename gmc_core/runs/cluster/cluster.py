@@ -7,7 +7,9 @@ import logging
 import queue
 import secrets
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import Any
 
@@ -20,6 +22,7 @@ from gmc_core.fitting.cost import memory_limit
 from gmc_core.fitting.experiment import ExperimentConfig, Prepared, Repetition
 from gmc_core.gaussian.linalg.threads import ThreadPool, available_cores
 from gmc_core.runs.cluster.remote_fit import ClusterExperiment
+from gmc_core.runs.cluster.shards import ShardedExperiment
 from gmc_core.runs.cluster.tasks import (
     AboutWorker,
     Failed,
@@ -38,6 +41,10 @@ LOSSES = 3  # of sent data, before a fit is given up
 # Every worker has one of it from its start, and a fit takes it: so each fit has all of a worker's
 # threads. (Given to a worker later, Dask would not look again at what waits for it.)
 RESOURCE = "gmc-fit"
+_LOST = (
+    "The connection to the cluster is lost, or its workers die again and again. Look at its "
+    "scheduler and at their memory; then resume."
+)
 
 
 class Cluster:
@@ -136,7 +143,8 @@ class Cluster:
                     f"The worker {address} has version {about.version} of this program, and this "
                     f"is {package_version()}. Install one of them everywhere."
                 )
-        able = [about for about in there.values() if about.resources.get(RESOURCE) == 1]
+        self._able = [name for name, about in there.items() if about.resources.get(RESOURCE) == 1]
+        able = [there[name] for name in self._able]
         if not able:
             raise ConfigError(
                 f"The cluster at {where} has no worker that takes one fit at a time with all its "
@@ -189,6 +197,34 @@ class Cluster:
             pictures=pictures,
         )
 
+    def sharded(
+        self,
+        config: ExperimentConfig,
+        *,
+        prepared: Prepared,
+        team: ThreadPool | None = None,
+        limit: int | None = None,
+        shards: int = 0,
+    ) -> ShardedExperiment:
+        """An experiment of low-rank fits whose E-steps are shared by the workers.
+
+        shards : in how many parts; 0 for as many as workers. limit : bytes for what is done here.
+        The others: as :class:`gmc_core.fitting.experiment.Experiment`.
+
+        Raises
+        ------
+        ConfigError
+            If the model is not of low rank.
+        """
+        if config.fit.model != "factor":
+            raise ConfigError(
+                "Only the E-step of the low-rank model can be shared by several workers; give "
+                "--model factor, or leave out --shards."
+            )
+        return ShardedExperiment(
+            self, config, shards=shards, prepared=prepared, team=team, memory_limit=limit
+        )
+
     def for_compare(self, config: ExperimentConfig, prepared: Prepared) -> dict[str, Any]:
         """Keywords of :func:`gmc_core.comparison.compare.compare` with which it fits here."""
 
@@ -200,6 +236,74 @@ class Cluster:
             return lambda: running.result(team)
 
         return {"begin": begin, "ahead": 2 * self.workers}
+
+    # For parts of a fit -----------------------------------------------------------------
+
+    @property
+    def poll_seconds(self) -> float:
+        """How often who waits for the cluster looks whether it is still wanted."""
+        return POLL_SECONDS
+
+    def homes(self) -> list[str]:
+        """Addresses of the workers that there are, those of the beginning if they live.
+
+        Raises
+        ------
+        ClusterError
+            If there is none.
+        """
+        there = sorted(self._client.nthreads())
+        known = [name for name in self._able if name in there]
+        if not there:  # all have died: the next are on their way
+            with suppress(TimeoutError):
+                self._client.wait_for_workers(1, timeout=CONNECT_SECONDS)
+            there = sorted(self._client.nthreads())
+        if not there:
+            raise ClusterError(_LOST)
+        return known if len(known) >= self.workers else there
+
+    def is_there(self, home: str) -> bool:
+        """Whether a worker lives, as far as the scheduler knows."""
+        return home in self._client.nthreads()
+
+    def submit(self, home: str, function: Callable[..., Any], *args: Any) -> Any:
+        """A future of what a function returns on a worker, best at ``home``."""
+        key = f"{function.__name__}-{secrets.token_hex(8)}"
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Sending large graph")  # they are arrays
+            return self._client.submit(
+                function, *args,
+                key=key, pure=False, resources={RESOURCE: 1},
+                workers=[home], allow_other_workers=True,
+            )  # fmt: skip
+
+    def everywhere(self, function: Callable[..., Any], *args: Any) -> None:
+        """Call a function in every worker, if there still are some."""
+        with suppress(Exception):  # the cluster may be gone
+            self._client.run(function, *args, wait=False)
+
+    def outcome(self, future: Any) -> Any:
+        """What has become of a future that has ended: its result, :class:`Failed`, or None where it
+        is lost with its worker."""
+        status = future.status
+        try:
+            if status == "finished":
+                return future.result()
+        except CancelledError:  # its worker has died just now
+            return None
+        if status in ("cancelled", "lost"):
+            return None
+        return Failed(_explained(future.exception()))
+
+    def check_losses(self, losses: int) -> None:
+        """Give up work that was lost so often.
+
+        Raises
+        ------
+        ClusterError
+        """
+        if losses > LOSSES or self._client.status != "running":
+            raise ClusterError(_LOST)
 
     def start(self, task: Task, prepared: Prepared) -> Running:
         """Begin a task; it is given up when nobody holds what is returned."""
@@ -289,12 +393,7 @@ class Running:
             self._result = Failed(_explained(self._future.exception()))
             return False
         if self._losses > LOSSES or self._cluster._client.status != "running":
-            self._result = Failed(
-                ClusterError(
-                    "The connection to the cluster is lost, or its workers die again and again. "
-                    "Look at its scheduler and at their memory; then resume."
-                )
-            )
+            self._result = Failed(ClusterError(_LOST))
             return False
         self._cluster._inboxes.pop(self._future.key, None)
         self._begin(sent=True)

@@ -193,6 +193,21 @@ def about_worker(dask_worker: Any) -> AboutWorker:
 _cache = Cache()  # of this process: the fits of a sweep share data and split
 
 
+def giving_up() -> ThreadPool:
+    """The threads of the worker of Dask that this is called in; they stop when its task is given
+    up by its owner, or the owner is gone."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    key = worker.get_current_task()
+
+    def unwanted() -> bool:
+        known = worker.state.tasks.get(key)
+        return known is None or known.state == "cancelled"
+
+    return ThreadPool(worker.state.nthreads, unwanted)
+
+
 def perform(task: Task, source: Source, sent: Prepared | None, topic: str) -> Any:
     """Do a task in a worker of Dask, with as many threads as the worker has.
 
@@ -204,15 +219,8 @@ def perform(task: Task, source: Source, sent: Prepared | None, topic: str) -> An
     """
     from distributed import get_worker
 
-    worker = get_worker()
+    worker, team = get_worker(), giving_up()
     key = worker.get_current_task()
-
-    def unwanted() -> bool:
-        # Given up by its owner, or the owner is gone.
-        known = worker.state.tasks.get(key)
-        return known is None or known.state == "cancelled"
-
-    team = ThreadPool(worker.state.nthreads, unwanted)
     try:
         if source.version != package_version():  # a worker that joined later
             raise ClusterError(

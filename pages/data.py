@@ -29,6 +29,7 @@ from gmc_dashboard.shared.components import (
     page_header,
 )
 from gmc_dashboard.shared.frames import frame
+from gmc_dashboard.shared.linked_choice import linked_tabs
 from gmc_dashboard.shared.tables import to_csv
 from gmc_dashboard.shared.theme import is_dark
 from gmc_dashboard.shared.units import PROTOCOLS, bytes_text, duration, flops_text
@@ -36,6 +37,13 @@ from gmc_dashboard.shared.units import PROTOCOLS, bytes_text, duration, flops_te
 # Constants ---------------------------------------------------------------------------
 
 CHOICES = ("weak", "strong", "random", "latest", "none")
+TABS = {
+    "charts": "Charts",
+    "titles": "Most rated titles",
+    "times": "Times",
+    "reading": "Reading report",
+    "licence": "Licence and citation",
+}
 TITLES_SHOWN = 500
 CHART_HEIGHT = 290
 
@@ -349,11 +357,7 @@ def overview_section(pending: str) -> None:
         if loaded.report.scale_derived:
             note = derived_scale(loaded.ratings.scale, loaded.report.scale_derived)
             st.info(note, icon=":material/straighten:")
-        charts, titles, times, reading, conditions = st.tabs(
-            ["Charts", "Most rated titles", "Times", "Reading report", "Licence and citation"],
-            key="tab",
-            bind="query-params",
-        )
+        charts, titles, times, reading, conditions = linked_tabs(TABS, key="tab")
         with charts:
             charts_card(loaded.ratings)
         with titles:

@@ -18,8 +18,13 @@ from gmc_core.runs.store import StoreError
 from gmc_dashboard.fit import cost_view, fit_form, run_view
 from gmc_dashboard.shared import context, found_run, sources
 from gmc_dashboard.shared.chosen_data import filtered_or_way_on
-from gmc_dashboard.shared.components import empty_state, escape, guard, page_header
+from gmc_dashboard.shared.components import empty_state, escape, guard, page_header, page_lead
 from gmc_dashboard.shared.run_pages import place_of
+
+LEAD = (
+    "Learn the mean μ and covariance Σ of the users’ rating rows with MAP-EM, and watch the error "
+    "on held-out ratings."
+)
 
 
 def start(config: ExperimentConfig, cost: dict[str, Any] | None = None) -> None:
@@ -30,6 +35,7 @@ def start(config: ExperimentConfig, cost: dict[str, Any] | None = None) -> None:
 
 def settings() -> None:
     """The form, the estimate and the start button."""
+    page_lead(LEAD)
     chosen = context.current()
     found = filtered_or_way_on()
     if found is None:
@@ -95,11 +101,7 @@ def show(identity: str) -> None:
         run_view.show(run)
 
 
-page_header(
-    "Fit",
-    "Learn the mean μ and covariance Σ of the users’ rating rows with MAP-EM, and watch the error "
-    "on held-out ratings.",
-)
+page_header("Fit")
 with guard():
     if st.session_state.pop("fit_autostart", False):
         context.choose(data="sample", protocol="weak", run="")

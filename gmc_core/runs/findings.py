@@ -208,7 +208,7 @@ def _against_bias(seen: Evidence) -> Finding | None:
             "settle which is better.",
         )
     unsure = (
-        ", though by less than two standard errors: likely, not certain"
+        ", by less than two standard errors: likely, not certain"
         if abs(gain) < SURE_SE * se
         else ""
     )
@@ -222,8 +222,8 @@ def _against_bias(seen: Evidence) -> Finding | None:
         )
     return Finding(
         "loses",
-        "The user and item bias, two averages that know nothing of tastes, predicts these ratings "
-        f"better{unsure}.",
+        "The user and item bias, two averages that know nothing of tastes, predicts better"
+        f"{unsure}.",
         good=False,
     )
 
@@ -236,9 +236,14 @@ def _rising(seen: Evidence) -> Finding | None:
             "flat",
             f"The error was lowest at iteration {seen.best} ({min(seen.nmae):.4f}) and flat since.",
         )
+    why = (
+        "MAP-EM learns from its own guesses of the missing ratings as if people had given them, "
+        "so chance agreements of few ratings become taste."
+        if seen.fit.model == "paper"
+        else "Σ takes chance agreements of few ratings for taste."
+    )
     meanwhile = (
-        ", while the training ratings became ever more likely: over-fitting. Σ takes chance "
-        "agreements of few ratings for taste."
+        f", while the training ratings became ever more likely: over-fitting. {why}"
         if seen.likelihood_rose
         else "."
     )
@@ -265,8 +270,8 @@ def _few_users(seen: Evidence) -> Finding | None:
         return None
     return Finding(
         "few_users",
-        f"There are fewer users ({seen.users:,}) than titles ({seen.items:,}), so they "
-        "cannot determine Σ alone: ε, or a prior, decides what they leave open.",
+        f"There are fewer users ({seen.users:,}) than titles ({seen.items:,}), too few to "
+        "determine Σ alone: ε, or a prior, decides what they leave open.",
     )
 
 

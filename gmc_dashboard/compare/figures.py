@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -17,6 +18,7 @@ Metric = Literal["nmae", "rmse"]
 METRIC_LABELS: dict[Metric, str] = {"nmae": "NMAE", "rmse": "RMSE"}
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "star", "cross", "pentagon")
 _LINE = 42  # pixels a method takes
+PROJECTED_HEIGHT = 350  # pixels; 720 less what stands above
 
 
 def difference_of(row: Row, metric: Metric) -> Difference | None:
@@ -31,6 +33,7 @@ def differences_figure(
     *,
     dark: bool = False,
     revision: str = "compare",
+    large: bool = False,
 ) -> go.Figure:
     """A dot and two 95 % intervals a method: its error minus the reference's.
 
@@ -39,7 +42,7 @@ def differences_figure(
     Parameters
     ----------
     rows : in the order of the table; those without a difference are not drawn.
-    reference : its label.
+    reference : its label. large : for a projector, where the page shows all in one screen.
     """
     colors = palette(dark)
     figure = go.Figure()
@@ -85,6 +88,8 @@ def differences_figure(
     figure.update_layout(
         legend={"orientation": "h", "x": 0, "xanchor": "left", "y": -0.35, "yanchor": "top"}
     )
+    if large:
+        figure.update_layout(height=PROJECTED_HEIGHT)
     figure.update_xaxes(tickformat="+.3f")
     names = [name for name, _ in found]
     figure.update_yaxes(type="category", categoryorder="array", categoryarray=names[::-1])
@@ -124,10 +129,12 @@ def cost_figure(
     cpu: bool = False,
     dark: bool = False,
     revision: str = "compare",
+    large: bool = False,
 ) -> go.Figure:
     """Error against time on a log axis, a point a method; below and left is better.
 
-    cpu : processor time of all cores instead of wall time.
+    cpu : processor time of all cores instead of wall time. large : for a projector, with the
+        methods' names beside their points instead of a legend.
     """
     colors = palette(dark)
     figure = go.Figure()
@@ -159,10 +166,28 @@ def cost_figure(
     figure.update_layout(
         legend={"orientation": "h", "x": 0, "xanchor": "left", "y": -0.2, "yanchor": "top"}
     )
+    if large:
+        _names_at_points(figure)
     if len(figure.data) == 1:  # Plotly would show errors below 0 around a single point
         error = figure.data[0].y[0]
         figure.update_yaxes(range=[0.9 * error, 1.1 * error])
     return figure
+
+
+def _names_at_points(figure: go.Figure) -> None:
+    """The name of each point towards the middle of its picture, where there is room for it."""
+    seconds = [trace.x[0] for trace in figure.data]
+    for trace in figure.data:
+        middle = math.sqrt(min(seconds) * max(seconds))  # on a log axis
+        side = "right" if trace.x[0] <= middle else "left"
+        trace.update(
+            mode="markers+text",
+            text=[f" {trace.name} "],
+            textposition=f"middle {side}",
+            textfont={"color": trace.marker.color},
+            cliponaxis=False,
+        )
+    figure.update_layout(showlegend=False, height=PROJECTED_HEIGHT)
 
 
 def describe_cost(rows: Sequence[Row], metric: Metric = "nmae", *, cpu: bool = False) -> str:

@@ -35,12 +35,14 @@ def shown(rows: Sequence[Row], metric: str) -> pd.DataFrame:
     return frame[["method", *error, *difference, *cost]]
 
 
-def verdict(rows: Sequence[Row], reference: str, *, complete: bool = True) -> str:
+def verdict(
+    rows: Sequence[Row], reference: str, *, complete: bool = True, short: bool = False
+) -> str:
     """Which method has the lowest NMAE, and whether the splits tell it from the reference.
 
     As Markdown; "" before the first result.
 
-    reference : a method's name.
+    reference : a method's name. short : without the intervals, which the picture shows.
     """
     done = [row for row in rows if row.scores is not None]
     if not done:
@@ -58,12 +60,16 @@ def verdict(rows: Sequence[Row], reference: str, *, complete: bool = True) -> st
         return text
     ratings, splits = best.nmae.ratings, best.nmae.splits
     text += (
-        f" It is {abs(ratings.mean):.4f} {'below' if ratings.mean < 0 else 'above'} the reference "
-        f"(95 %: {signed(ratings.low, 4)} to {signed(ratings.high, 4)} over held-out ratings"
+        f" It is {abs(ratings.mean):.4f} {'below' if ratings.mean < 0 else 'above'} the reference"
     )
-    if splits is not None:
-        text += f", {signed(splits.low, 4)} to {signed(splits.high, 4)} over splits"
-    text += ")."
+    if not short:
+        text += (
+            f" (95 %: {signed(ratings.low, 4)} to {signed(ratings.high, 4)} over held-out ratings"
+        )
+        if splits is not None:
+            text += f", {signed(splits.low, 4)} to {signed(splits.high, 4)} over splits"
+        text += ")"
+    text += "."
     if not ratings.resolved:
         return text + " These ratings do not tell the two apart."
     if splits is None:

@@ -31,6 +31,7 @@ from gmc_dashboard.shared import context, found_run
 from gmc_dashboard.shared.components import chart, download, escape, guard
 from gmc_dashboard.shared.control_bar import Action, control_bar
 from gmc_dashboard.shared.frames import frame
+from gmc_dashboard.shared.presenting import presenting
 from gmc_dashboard.shared.run_actions import BUNDLE, cancel, exports, resume, start_worker
 from gmc_dashboard.shared.tables import to_csv
 from gmc_dashboard.shared.theme import is_dark
@@ -131,11 +132,13 @@ def _body(identity: str, state: str, reference: str, metric: figures.Metric, cpu
     comparison = comparison.against(reference)
     rows = comparison.rows()
     label = comparison.labels[reference]
-    st.markdown(verdict(rows, reference, complete=run.state == "finished"))
-    options: dict[str, Any] = {"dark": is_dark(), "revision": run.id}
+    large = presenting()
+    st.markdown(verdict(rows, reference, complete=run.state == "finished", short=large))
+    options: dict[str, Any] = {"dark": is_dark(), "revision": run.id, "large": large}
     left, right = st.columns(2, gap="small")
     with left:
-        st.markdown("**Paired differences**, with 95 % intervals: left of 0 is better")
+        intervals = "" if large else ", with 95 % intervals"
+        st.markdown(f"**Paired differences**{intervals}: left of 0 is better")
         if any(figures.difference_of(row, metric) for row in rows):
             chart(
                 figures.differences_figure(rows, label, metric, **options),

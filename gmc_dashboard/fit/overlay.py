@@ -35,7 +35,7 @@ BADGES = {
     "finished": ("finished", "green"),
 }
 _OPENED = "gmc_dashboard.opened"
-LONGEST_LABEL = 34
+LONGEST_LABEL = 28
 
 
 def chosen(run: Run) -> list[Run]:
@@ -153,13 +153,11 @@ def progress(run: Run, others: Sequence[Run]) -> None:
 
 
 def _line(other: Run, told: str, text: str) -> DeltaGenerator:
-    """The line of a run; what it returns is the room at its right."""
-    left, right = st.columns([4, 1.4], vertical_alignment="center")
+    """What is said of a run; what it returns is the room below it."""
     label, colour = BADGES.get(other.state, (other.state, "orange"))
-    left.markdown(f":{colour}-badge[{label}] **{escape(told)}**: {text}", help=name_help(other))
-    return right.container(
-        horizontal=True, horizontal_alignment="right", vertical_alignment="center", gap="small"
-    )
+    with st.container(gap="xsmall"):
+        st.markdown(f":{colour}-badge[{label}] **{escape(told)}**: {text}", help=name_help(other))
+        return st.container(horizontal=True, vertical_alignment="center", gap="small")
 
 
 def _open(run: Run, others: Sequence[Run], other: Run) -> None:
@@ -183,7 +181,21 @@ def _outcome(run: Run, other: Run) -> str:
     found = difference(context.store(), other, run)
     if found is None:
         return f"NMAE {nmae:.4f}."
-    return f"NMAE {nmae:.4f}, {difference_words(found)}"
+    text = f"NMAE {nmae:.4f}, {difference_words(found)}"
+    return f"{text} {what_helped(run, other)}" if found.resolved and found.mean < 0 else text
+
+
+def what_helped(run: Run, other: Run) -> str:
+    """What a model that is clearly better does otherwise, in plain words; "" without a rule."""
+    if run.config.fit.is_exact or not other.config.fit.is_exact:
+        return ""
+    parts = [
+        "it remembers how uncertain its guesses of missing ratings are",
+        "a prior holds Σ back where ratings are few",
+    ]
+    if other.config.fit.is_ordered:
+        parts.append("stars are grades in an order, not numbers")
+    return f"What helped: {', '.join(parts)}."
 
 
 def difference_words(found: PairedDifference) -> str:

@@ -6,7 +6,6 @@ button is outside, so that a click is never lost to an update.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -47,8 +46,13 @@ NEXT_STEPS = (
     ("pages/recommend.py", "Get recommendations", ":material/thumb_up:"),
     ("pages/sensitivity.py", "Vary ε", ":material/tune:"),
 )
-BESIDE_HEIGHT = 280  # pixels of the chart of several runs
-STATUS_HEIGHT = "14rem"  # of a result in five lines, and the buttons below it
+ROOMS = (2, 3)  # what is said beside what is drawn, so that both are seen without scrolling
+_COMPACT = """<style>
+.st-key-said [data-testid="stMarkdownContainer"] p { font-size: .93rem; line-height: 1.45 }
+.st-key-said [data-testid="stAlertContainer"] { padding: .7rem .8rem }
+</style>"""
+BESIDE_HEIGHT = 280  # pixels of the chart of several runs where it stands below the words
+MOST_BRIEFLY = 2  # next steps that are offered there
 
 Curves = list[list[IterationRecord]]
 
@@ -66,25 +70,31 @@ def show(run: Run) -> None:
         _no_baselines(run, known)
     others = overlay.chosen(run)
     length = max(one.iterations for one in (run, *others))
-    if run.state == "finished":
-        whole = playing.place(run) is None  # a film does not begin with its end
-        if whole:
+    whole = playing.place(run) is None  # a film does not begin with its end
+    briefly = _briefly()
+    said, drawn = (st.container(), st.container()) if briefly else st.columns(ROOMS, gap="medium")
+    if not briefly:
+        st.html(_COMPACT)
+        said = said.container(key="said", gap="small")
+    with said:
+        if run.state == "finished" and whole:
             _status(run, curves, seen)
-        with st.container(horizontal=True, horizontal_alignment="distribute", gap="small"):
-            if whole and seen is not None:
-                advice.show(run, seen, others, 2 if _briefly() else advice.SHOWN)
-            if length > 1:
-                playing.controls(run, length)
-    touring = tour.asked() is not None
-    if not touring and playing.place(run) is None:
-        overlay.outcomes(run, others)
+            if seen is not None:
+                advice.show(run, seen, others, MOST_BRIEFLY if briefly else advice.SHOWN)
+        if tour.asked() is None and whole:  # a tour's sentence says what came of them
+            overlay.outcomes(run, others)
     pending = not known.ready or any(one.state in overlay.ACTIVE for one in (run, *others))
     moves = playing.is_playing(run)
     every = playing.SECONDS if moves else POLL_SECONDS if pending else None
-    body = st.fragment(_body, run_every=every)
     states = tuple(_frame(one) for one in (run, *others))
-    body(states, known.ready, known.problem)
-    if touring:  # its sentence says what came of them; the picture comes first
+    for place, part in ((said, _progress), (drawn, _nmae), (st.container(), _details)):
+        with place:
+            st.fragment(part, run_every=every)(states, known.ready, known.problem)
+            if part is _nmae and run.state == "finished" and length > 1:
+                playing.controls(run, length)
+                if whole and not briefly and _figure(run):
+                    st.caption(result_sentence(run, known.lines))
+    if tour.asked() is not None:
         overlay.outcomes(run, others)
     elif run.state == "finished":
         overlay.picker(run, others)
@@ -150,31 +160,73 @@ def _no_baselines(run: Run, known: References) -> None:
         )
 
 
-@guard()  # a repeated fragment is outside the page's own guard
-def _body(states: tuple[tuple[str, str, bool], ...], ready: bool, problem: str) -> None:
-    """The part that updates itself; the whole page is drawn anew when its frame has changed.
+# The parts that update themselves: a repeated fragment is outside the page's own guard, and the
+# whole page is drawn anew when its frame has changed. states : :func:`_frame` of the run and of
+# those beside it, as the page was drawn. ready, problem : of the baselines, likewise.
+Frames = tuple[tuple[str, str, bool], ...]
 
-    states : :func:`_frame` of the run and of those beside it, as the page was drawn.
-    ready, problem : of the baselines, likewise.
-    """
+
+def _fresh(states: Frames, ready: bool, problem: str) -> tuple[Run, list[Run], References]:
+    """The run, those beside it and the baselines, as they are now."""
     run, *others = [context.store().run(identity) for identity, *_ in states]
-    if tuple(_frame(one) for one in (run, *others)) != states:
-        st.rerun(scope="app")
-    curves = context.curves_of(run)
     known = references(run)
-    if known.problem != problem or (run.ended_for_good and known.ready and not ready):
+    changed = tuple(_frame(one) for one in (run, *others)) != states
+    if changed or known.problem != problem or (run.ended_for_good and known.ready and not ready):
         st.rerun(scope="app")
+    return run, others, known
+
+
+@guard()
+def _progress(states: Frames, ready: bool, problem: str) -> None:
+    """How far the run is, its film, and the runs beside it."""
+    run, others, _ = _fresh(states, ready, problem)
+    curves = context.curves_of(run)
     if run.state != "finished":
-        # As tall while it runs as the result will be, so that the charts stay where they are.
-        st.html(f"<style>.st-key-run_status {{ min-height: {STATUS_HEIGHT} }}</style>")
-        with st.container(key="run_status"):
-            _status(run, curves)
+        _status(run, curves)
     at = playing.shown(run, max(one.iterations for one in (run, *others)))
     if at is not None:
         _where(run, curves, at)
     else:
         overlay.progress(run, others)
-    _charts(run, curves, known, others, at)
+
+
+@guard()
+def _nmae(states: Frames, ready: bool, problem: str) -> None:
+    """The error by iteration, with the baselines and the runs beside it."""
+    run, others, known = _fresh(states, ready, problem)
+    if run.config.protocol == "none":
+        st.caption("Nothing is held out under this protocol, so there is no NMAE, RMSE or MAE.")
+        return
+    at = playing.place(run)
+    curves = playing.cut(context.curves_of(run), at)
+    labels = overlay.labels(run, others, short=True)
+    beside = {labels[other.id]: playing.cut(context.curves_of(other), at) for other in others}
+    figure = figures.nmae_figure(
+        curves,
+        known.lines,
+        others=beside,
+        own=labels.get(run.id, ""),
+        iterations=max(one.iterations for one in (run, *others)),
+        dark=is_dark(),
+        revision=run.id,
+    )
+    if beside and _briefly():  # more stands above it, and the best curve is the lowest
+        figure.update_layout(height=BESIDE_HEIGHT)
+    chart(
+        figure,
+        figures.describe_nmae(curves, known.lines, beside),
+        key="nmae_chart",
+        waits="Waiting for the first iteration",
+    )
+
+
+@guard()
+def _details(states: Frames, ready: bool, problem: str) -> None:
+    """What the lines are, and all that is measured besides."""
+    run, _, known = _fresh(states, ready, problem)
+    if run.config.protocol != "none":
+        st.caption(_comparison_note(run, known))
+    _charts(run, playing.cut(context.curves_of(run), playing.place(run)))
 
 
 @st.fragment(run_every=QUIET_SECONDS)
@@ -266,7 +318,7 @@ def _status(run: Run, curves: Curves, seen: Evidence | None = None) -> None:
     elif run.state == "finished" and _briefly():
         st.markdown(_in_short(run, seen))
     elif run.state == "finished":
-        text = f"{result_sentence(run, references(run).lines)}\n\n{advice.sentences(seen)}"
+        text = f"{_figure(run) or result_sentence(run, {})}{advice.sentences(seen)}"
         if run.selection is not None:
             text += f"\n\n**Auto:** {escape(minus(run.selection.reason))}"
         if advice.is_good(seen):
@@ -285,11 +337,15 @@ def _briefly() -> bool:
 
 def _in_short(run: Run, seen: Evidence | None) -> str:
     """The figure, and the first of what it shows, for a projector."""
+    first = advice.sentences(seen).split(". ")[0].rstrip(".") if seen is not None else ""
+    return _figure(run) + (f"{first}." if first else "")
+
+
+def _figure(run: Run) -> str:
+    """NMAE of a finished run and its standard error; "" without one."""
     summary = run.summary or {}
     nmae, se = summary.get("nmae"), summary.get("nmae_se")
-    figure = "" if nmae is None else f"**NMAE {nmae:.4f}**" + (f" ± {se:.4f}" if se else "") + ". "
-    first = advice.sentences(seen).split(". ")[0].rstrip(".") if seen is not None else ""
-    return figure + (f"{first}." if first else "")
+    return "" if nmae is None else f"**NMAE {nmae:.4f}**" + (f" ± {se:.4f}" if se else "") + ". "
 
 
 def _where(run: Run, curves: Curves, at: int) -> None:
@@ -300,35 +356,9 @@ def _where(run: Run, curves: Curves, at: int) -> None:
     st.progress(step / run.iterations, text=f"Iteration {step} of {run.iterations}{error}")
 
 
-def _charts(
-    run: Run, curves: Curves, known: References, others: Sequence[Run], at: int | None = None
-) -> None:
-    """All figures; at : only the first iterations, while a finished run is played."""
-    curves = playing.cut(curves, at)
-    dark, length = is_dark(), run.iterations
-    options: dict[str, Any] = {"iterations": length, "dark": dark, "revision": run.id}
-    if run.config.protocol == "none":
-        st.caption("Nothing is held out under this protocol, so there is no NMAE, RMSE or MAE.")
-    else:
-        labels = overlay.labels(run, others, short=True)
-        beside = {labels[other.id]: playing.cut(context.curves_of(other), at) for other in others}
-        longest = max(length, *(other.iterations for other in others)) if others else length
-        figure = figures.nmae_figure(
-            curves,
-            known.lines,
-            others=beside,
-            own=labels.get(run.id, ""),
-            **{**options, "iterations": longest},
-        )
-        if beside:  # more stands above it, and the best curve is the lowest
-            figure.update_layout(height=BESIDE_HEIGHT)
-        chart(
-            figure,
-            figures.describe_nmae(curves, known.lines, beside),
-            key="nmae_chart",
-            waits="Waiting for the first iteration",
-        )
-        st.caption(_comparison_note(run, known))
+def _charts(run: Run, curves: Curves) -> None:
+    """All figures but that of NMAE."""
+    options: dict[str, Any] = {"iterations": run.iterations, "dark": is_dark(), "revision": run.id}
     left, right = st.columns(2, gap="small")
     if run.config.protocol != "none":
         with left:

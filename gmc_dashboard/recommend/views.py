@@ -17,13 +17,14 @@ from gmc_dashboard.recommend import interval_note
 from gmc_dashboard.recommend.data import completed_table
 from gmc_dashboard.recommend.one_user import People
 from gmc_dashboard.shared import link_state
-from gmc_dashboard.shared.components import chart, download, escape, fact
-from gmc_dashboard.shared.frames import frame, rows_of
+from gmc_dashboard.shared.components import chart, download, escape, fact, into_view
+from gmc_dashboard.shared.frames import cell_rows_of, frame, rows_of
 from gmc_dashboard.shared.tables import to_csv
 from gmc_dashboard.shared.theme import is_dark
 from gmc_dashboard.shared.units import minus
 
-EXPLAIN = "explained_title"
+EXPLAIN, EXPLANATION = "explained_title", "explanation"
+CHOSEN = "gmc_dashboard.explained"  # the title was chosen just now
 
 
 def filters(model: GaussianModel) -> tuple[int, int, list[str]]:
@@ -84,16 +85,17 @@ def recommendations(
             "Ratings": number(format="%d", help="Training ratings of the title", width=55),
         },
         on_select="rerun",
-        selection_mode="single-row",
+        selection_mode=("single-row", "single-cell"),
         key=f"recommended_{hash(tuple(r.item for r in found))}",
         alt="Recommendations: "
         + "; ".join(f"{r.title}, predicted {r.predicted:.2f}" for r in found[:10]),
     )
-    fact("Click the box in front of a title: below the table stands why it is recommended.")
+    fact("Click a title, or go to it with the arrow keys, to see why it is recommended.")
+    with st.container(key=EXPLANATION):
+        _explanation(model, posterior, found, (rows_of(event), cell_rows_of(event)))
     if words := beyond_scale(table["Prediction"], scale):
         fact(words)
     interval_note.draw(run, model)
-    _explanation(model, posterior, found, rows_of(event))
 
 
 LATENT_HELP = (
@@ -106,12 +108,16 @@ def _explanation(
     model: GaussianModel,
     posterior: Posterior,
     found: Sequence[Recommendation],
-    rows: Sequence[int],
+    ways: Sequence[Sequence[int]],
 ) -> None:
+    """ways : the rows chosen by their boxes, and by a cell; the newest choice counts."""
     items = [r.item for r in found]
-    clicked = items[rows[0]] if rows and rows[0] < len(items) else None
-    if clicked is not None and clicked != st.session_state.get("explained_click"):
-        st.session_state[EXPLAIN] = clicked
+    clicked = [items[rows[0]] if rows and rows[0] < len(items) else None for rows in ways]
+    before = st.session_state.get("explained_click") or [None] * len(clicked)
+    for item, earlier in zip(clicked, before, strict=True):
+        if item is not None and item != earlier:
+            st.session_state[EXPLAIN] = item
+            _chosen()
     st.session_state["explained_click"] = clicked
     if link_state.unset(EXPLAIN):
         st.session_state[EXPLAIN] = int(model.items.find([link_state.recall("why")])[0])
@@ -122,6 +128,7 @@ def _explanation(
         items,
         format_func=model.title,
         key=EXPLAIN,
+        on_change=_chosen,
         help="Choose here, or a row of the table."
         + ("" if model.ordinal is None else f" {LATENT_HELP}"),
     )
@@ -150,6 +157,12 @@ def _explanation(
             "between the ratings turn into the prediction."
         )
     )
+    if st.session_state.pop(CHOSEN, False):
+        into_view(EXPLANATION, str(item))
+
+
+def _chosen() -> None:
+    st.session_state[CHOSEN] = True
 
 
 def beyond_scale(predictions: Iterable[float], scale: RatingScale) -> str:

@@ -36,10 +36,14 @@ _CHART_CONFIG = {
 }
 
 
+# Words and picture side by side need the width of a small screen.
 # A link's padding is for its background; its text stands in line with the text around it.
 # Without a pointer that hovers, a chart's toolbar would stand over its legend for good.
 _STYLE = """<style>
 [data-testid="stMain"] h1 { padding: 0 }
+@media (min-width: 900px) and (max-width: 1500px) {
+    [data-testid="stMainBlockContainer"] { padding-inline: 2.5rem }
+}
 [data-testid="stMain"] [data-testid="stPageLink-NavLink"] { position: relative; left: -0.5rem }
 @media (max-width: 640px) { .st-key-present_start { display: none } }
 @media (hover: none) { .js-plotly-plot .modebar-container { display: none !important } }
@@ -50,9 +54,19 @@ _TO_THE_TOP = """<script>
   main.scrollTo(0, 0); main.focus({preventScroll: true}) } // %s
 </script>"""
 
+# What appears may grow for a moment, until its chart is drawn.
+_INTO_VIEW = """<script>
+{ const come = () => document.querySelector('.st-key-%s')?.scrollIntoView({block: 'nearest',
+      behavior: matchMedia('(prefers-reduced-motion: reduce)').matches ? 'auto' : 'smooth'})
+  requestAnimationFrame(come); setTimeout(come, 400) } // %s
+</script>"""
 
-def page_header(title: str, lead: str, formula: str | None = None) -> None:
-    """A page's title and its one-sentence purpose, with the formula it is about."""
+
+def page_header(title: str, lead: str = "", formula: str | None = None) -> None:
+    """A page's title and its one-sentence purpose, with the formula it is about.
+
+    lead : "" where the page says it itself, by :func:`page_lead`, or has something to show instead.
+    """
     _enter_through_app()
     warm_up.begin()
     st.html(_STYLE)
@@ -64,9 +78,15 @@ def page_header(title: str, lead: str, formula: str | None = None) -> None:
         presenting.bar()
     with guard():
         tour.banner()
+    if lead:
+        page_lead(lead, formula)
+
+
+def page_lead(text: str, formula: str | None = None) -> None:
+    """A page's purpose; not where the picture needs the room, on a projector and in a tour."""
     if presenting.presenting() or tour.asked() is not None:
         return
-    st.markdown(lead)
+    st.markdown(text)
     if formula:
         st.latex(formula)
 
@@ -98,6 +118,14 @@ def to_the_top(what: str) -> None:
     what : is shown now; another one than before scrolls again.
     """
     st.html(_TO_THE_TOP % json.dumps(what), unsafe_allow_javascript=True)
+
+
+def into_view(key: str, what: str) -> None:
+    """Scroll no further than it takes to see a part of the page; the focus stays where it is.
+
+    key : of its container. what : is shown in it now.
+    """
+    st.html(_INTO_VIEW % (key, json.dumps(what)), unsafe_allow_javascript=True)
 
 
 def empty_state(

@@ -49,6 +49,11 @@ def rows_of(event: Any) -> list[int]:
     return [] if event is None else list(event.selection.rows)
 
 
+def cell_rows_of(event: Any) -> list[int]:
+    """The rows of the cells chosen in a table of :func:`frame`; none in a projected one."""
+    return [] if event is None else [row for row, _ in event.selection.cells]
+
+
 def styled(table: pd.DataFrame, config: Mapping[str, Any], missing: str) -> Any:
     """The table with the labels and number formats of a column configuration, as a styler."""
     plain = table.copy()

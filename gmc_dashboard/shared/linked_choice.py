@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from gmc_dashboard.shared import link_state
 
@@ -69,6 +70,23 @@ def linked_choices(
     elif (wanted := chosen or [""]) != linked:
         st.query_params[key] = wanted
     return chosen
+
+
+def linked_tabs(names: Mapping[str, str], *, key: str) -> Sequence[DeltaGenerator]:
+    """Draw tabs; returns their containers. The URL has the key of the open one, none of the first.
+
+    names, key : as of :func:`linked_choice`.
+    """
+    first = next(iter(names))
+    if link_state.unset(key):  # of tabs, Streamlit keeps the words
+        st.session_state[key] = names[key_of(st.query_params.get(key, ""), names) or first]
+    tabs = st.tabs(list(names.values()), key=key, on_change="rerun")
+    value = key_of(str(st.session_state[key]), names) or first
+    if value == first:
+        link_state.hide(key)
+    elif st.query_params.get(key) != value:
+        st.query_params[key] = value
+    return tabs
 
 
 def key_of(written: str, names: Mapping[str, str]) -> str | None:

@@ -55,6 +55,17 @@ def is_wider_than_the_window(page: Any) -> bool:
     return bool(wide > visible)
 
 
+def wait_until_in_sight(page: Any, selector: str) -> None:
+    """Wait until an element stands in the window as a whole."""
+    page.wait_for_function(
+        """selector => {
+            const box = document.querySelector(selector)?.getBoundingClientRect()
+            return box && box.height > 0 && box.top >= 0 && box.bottom <= innerHeight
+        }""",
+        arg=selector,
+    )
+
+
 def run_of(page: Any) -> str:
     """The run that the page shows; its address tells."""
     page.wait_for_url("**run=*")

@@ -16,10 +16,12 @@ from browser.steps import (
     download,
     in_both_themes,
     is_wider_than_the_window,
+    wait_until_in_sight,
 )
 from gmc_core.runs.store import Store
 from tests.tools.screenshots import open_page, settle
 
+EXPLANATION = ".st-key-explanation .js-plotly-plot"
 FRAME = '[data-testid="stDataFrame"]'
 
 
@@ -73,6 +75,16 @@ def test_titles_are_picked_on_the_map_by_lasso_and_by_keyboard(app, page, run):
     assert not problems
 
 
+def click_a_row(page, table):
+    """Click a title of a table, which looks at how the pointer came there."""
+    table.scroll_into_view_if_needed()
+    box = table.bounding_box()
+    for down in (0.5, 0.6):
+        page.mouse.move(box["x"] + 100, box["y"] + down * box["height"])
+    page.mouse.down()
+    page.mouse.up()
+
+
 # Keeps every iteration that the page has said it shows, in order.
 RECORD_ITERATIONS = """main => {
     window.iterations = []
@@ -122,6 +134,7 @@ def test_five_ratings_change_the_list_at_once(app, page, run):
         page.get_by_text(f"from {count} rating").wait_for()
     page.wait_for_url(re.compile("rated=([^&]+(,|%2C)){4}[^&]+"))
     link = page.url
+    page.set_viewport_size({"width": 1280, "height": 720})
     open_page(page, link)
     page.get_by_text("from 5 ratings").wait_for()
     settle(page)
@@ -129,6 +142,18 @@ def test_five_ratings_change_the_list_at_once(app, page, run):
         rows = list(csv.DictReader(file))
     assert len(rows) == 10
     assert float(rows[0]["Prediction"]) >= float(rows[9]["Prediction"])
+
+    # Why one of them: a click on its row or an arrow key, and the reasons are in sight.
+    for choose in (
+        lambda: click_a_row(page, page.locator(FRAME).first),
+        lambda: page.keyboard.press("ArrowDown"),
+    ):
+        before = page.url
+        page.locator(MAIN).evaluate("main => main.scrollTo(0, 0)")
+        settle(page)
+        choose()
+        page.wait_for_function("before => location.href !== before", arg=before)
+        wait_until_in_sight(page, EXPLANATION)
 
 
 def test_a_user_with_a_hidden_rating(app, page, run):

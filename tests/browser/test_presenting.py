@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from stored_runs import stored_comparison
 
 from browser.steps import PATIENCE_MS, button, run_of
+from gmc_core.runs.store import Store
 from tests.tools.screenshots import open_page, settle
 
 LEAST = 18  # px
 LEARN = ("two", "steps", "many")
 SLIDER = '[data-testid="stMain"] [data-testid="stSlider"]'
 PICTURE = '.gmc-plane svg, [data-testid="stPlotlyChart"]'
+CHARTS = '[data-testid="stPlotlyChart"]'
 SMALL = f"""() => {{
     const small = []
     const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
@@ -39,7 +42,10 @@ def test_no_small_text_on_the_projector(app, page):
     run = run_of(page)
     page.get_by_text("held-out ratings:").wait_for(timeout=PATIENCE_MS)
     learn = [f"learn?chapter={chapter}" for chapter in LEARN]
-    for address in (f"fit?run={run}", *learn, f"covariance?run={run}&view=titles", "runs?states="):
+    with Store(app.home) as store:
+        compare = f"compare?comparison={stored_comparison(store).id}"
+    others = (f"covariance?run={run}&view=titles", "runs?states=")
+    for address in (f"fit?run={run}", compare, *learn, *others):
         open_page(page, f"{app.url}/{address}&present=1")
         settle(page)
         assert page.evaluate(SMALL) == [], address
@@ -49,3 +55,7 @@ def test_no_small_text_on_the_projector(app, page):
             for seen in (page.locator(PICTURE).first, *page.locator(SLIDER).all()):
                 box = seen.bounding_box()
                 assert box["y"] + box["height"] <= 720, address
+        if address == compare:  # what is chosen, the result, and both pictures
+            for seen in (page.get_by_text("Lowest:"), *page.locator(CHARTS).all()):
+                box = seen.bounding_box()
+                assert box["y"] + box["height"] <= 720

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from browser.pace import held
-from browser.steps import PATIENCE_MS, button, download, run_of
+from browser.steps import PATIENCE_MS, button, download, run_of, wait_until_in_sight
 from tests.tools.screenshots import open_page, settle
 
 ITERATIONS = 20
@@ -98,6 +98,7 @@ def test_a_finished_run_is_there_after_a_restart_of_the_browser(story, page):
 
 @pytest.mark.timeout(240)
 def test_what_is_proposed_is_drawn_beside_by_one_click(story, page):
+    page.set_viewport_size({"width": 1280, "height": 800})
     open_page(page, story["run"])
     button(page, "Try ordered ratings").focus()
     page.keyboard.press("Enter")
@@ -107,6 +108,9 @@ def test_what_is_proposed_is_drawn_beside_by_one_click(story, page):
     names = page.locator(f"{CHARTS} .annotation-text")
     expect(names.filter(has_text="ordered ratings")).to_have_count(1)
     expect(button(page, "Open run")).to_have_count(1)
+    # What it shows, what was tried, what came of it, and the whole chart: without scrolling.
+    for part in ('[data-testid="stAlert"]', ".st-key-said", ".st-key-nmae_chart"):
+        wait_until_in_sight(page, part)
     story["beside"] = page.url
     open_page(page, story["beside"])  # the link shows the same
     page.get_by_text("than this run").wait_for()

@@ -28,7 +28,12 @@ from gmc_core.runs.comparisons import all_comparisons, comparison_of
 from gmc_core.runs.store import Run, Store
 from gmc_core.runs.store.submitting import source_of
 from gmc_core.runs.store.transfer import export, import_run
-from gmc_dashboard.compare.figures import cost_figure, describe_differences, differences_figure
+from gmc_dashboard.compare.figures import (
+    PROJECTED_HEIGHT,
+    cost_figure,
+    describe_differences,
+    differences_figure,
+)
 from gmc_dashboard.compare.table import as_frame, verdict
 from gmc_dashboard.shared.units import signed
 
@@ -339,6 +344,19 @@ def test_a_method_without_result_is_in_the_table_but_not_in_the_figures():
     assert "no method has finished" in describe_differences(rows, "a")
 
 
+def test_on_a_projector_the_names_stand_at_the_points():
+    figure = cost_figure(result().rows(), large=True)
+    assert not figure.layout.showlegend
+    assert [trace.text[0].strip() for trace in figure.data] == [t.name for t in figure.data]
+    sides = {trace.textposition for trace in figure.data}
+    assert sides == {"middle left", "middle right"}
+    heights = {
+        figure.layout.height,
+        differences_figure(result().rows(), "a", large=True).layout.height,
+    }
+    assert heights == {PROJECTED_HEIGHT}
+
+
 def test_the_verdict_says_what_the_intervals_say():
     rows = result().rows()
     best = min(rows, key=lambda row: row.scores.nmae)
@@ -347,6 +365,9 @@ def test_the_verdict_says_what_the_intervals_say():
     against = result().against(reference).rows()
     assert f"{best.scores.nmae:.4f} ± {best.scores.nmae_se:.4f}" in verdict(against, reference)
     assert "That is the reference" in verdict(result().against(best.name).rows(), best.name)
+    short = verdict(against, reference, short=True)
+    assert "95 %" in verdict(against, reference) and "95 %" not in short
+    assert "the reference." in short
     single = result(count=1).rows()
     lowest = min(single, key=lambda row: row.scores.nmae)
     worst = max(single, key=lambda row: row.scores.nmae)

@@ -132,11 +132,21 @@ def test_titles_are_searchable():
     assert "No title holds" in at.info[0].value
 
 
-def test_open_tab_and_search_are_in_the_link():
-    at = opened(tab="Most rated titles", find="star wars")
+@pytest.mark.parametrize("tab", ["titles", "Most rated titles"])
+def test_open_tab_and_search_are_in_the_link(tab):
+    """By its key; links of earlier versions have the words."""
+    at = opened(tab=tab, find="star wars")
     assert [tab.label for tab in at.tabs][1] == "Most rated titles"
     assert at.session_state["tab"] == "Most rated titles"
+    assert at.query_params["tab"] in ("titles", ["titles"])
     assert at.text_input(key="find").value == "star wars"
+
+
+@pytest.mark.parametrize("tab", ["", "no such tab", "charts"])
+def test_the_first_tab_is_not_in_the_link(tab):
+    at = opened(tab=tab)
+    assert at.session_state["tab"] == "Charts"
+    assert "tab" not in at.query_params
 
 
 def test_continue_goes_to_the_fit_page():
@@ -510,7 +520,7 @@ def test_an_upload_keeps_the_name_given_as_far_as_files_can():
 
 def test_times_are_shown_by_month_and_in_sessions(ratings):
     found, by_month = sessions(ratings), months(ratings)
-    at = opened(tab="Times")
+    at = opened(tab="times")
     assert not at.exception
     shown = numbers(at)
     assert shown["Sessions"] == f"{len(found.sizes):,}"

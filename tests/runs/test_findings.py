@@ -53,6 +53,10 @@ def test_the_first_fit_of_the_sample_is_said_to_lose_and_to_over_fit():
     assert [finding.kind for finding in found] == ["loses", "rising", "few_users"]
     assert "iteration 6 (0.4297)" in found[1].sentence
     assert "over-fitting" in found[1].sentence
+    assert "its own guesses of the missing ratings" in found[1].sentence
+    exact = seen(SAMPLE, bias=0.4128, nmae_se=0.016, fit=settings_for("exact"))
+    assert "over-fitting" in findings(exact)[1].sentence
+    assert "guesses" not in findings(exact)[1].sentence
     assert "1,000" in found[2].sentence
     proposed = steps(evidence)
     assert list(proposed) == ["ordinal", "epsilon", "stop", "auto", "sweep"]

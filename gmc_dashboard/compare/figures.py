@@ -18,7 +18,7 @@ Metric = Literal["nmae", "rmse"]
 METRIC_LABELS: dict[Metric, str] = {"nmae": "NMAE", "rmse": "RMSE"}
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "star", "cross", "pentagon")
 _LINE = 42  # pixels a method takes
-PROJECTED_HEIGHT = 350  # pixels; 720 less what stands above
+PROJECTED_HEIGHT = 330  # pixels; 720 less what stands above
 
 
 def difference_of(row: Row, metric: Metric) -> Difference | None:

@@ -99,7 +99,8 @@ def _head(run: Run) -> None:
         resume=Action("Resume", "resume_compare", "Computes what is missing.", resume, (run.id,))
         if run.resumable
         else None,
-        new=Action("New comparison", "new_compare", None, leave),
+        # On a projector a long title needs its place.
+        new=None if presenting() else Action("New comparison", "new_compare", None, leave),
     )
 
 

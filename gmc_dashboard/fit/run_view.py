@@ -71,16 +71,20 @@ def show(run: Run) -> None:
     others = overlay.chosen(run)
     length = max(one.iterations for one in (run, *others))
     whole = playing.place(run) is None  # a film does not begin with its end
-    briefly = _briefly()
+    briefly, filmed = _briefly(), run.state == "finished" and length > 1
     said, drawn = (st.container(), st.container()) if briefly else st.columns(ROOMS, gap="medium")
     if not briefly:
         st.html(_COMPACT)
         said = said.container(key="said", gap="small")
     with said:
-        if run.state == "finished" and whole:
-            _status(run, curves, seen)
-            if seen is not None:
-                advice.show(run, seen, others, MOST_BRIEFLY if briefly else advice.SHOWN)
+        if run.state == "finished":
+            if whole:
+                _status(run, curves, seen)
+            with st.container(horizontal=True, horizontal_alignment="distribute", gap="small"):
+                if whole and seen is not None:
+                    advice.show(run, seen, others, MOST_BRIEFLY if briefly else advice.SHOWN)
+                if briefly and filmed:
+                    playing.controls(run, length)
         if tour.asked() is None and whole:  # a tour's sentence says what came of them
             overlay.outcomes(run, others)
     pending = not known.ready or any(one.state in overlay.ACTIVE for one in (run, *others))
@@ -90,9 +94,10 @@ def show(run: Run) -> None:
     for place, part in ((said, _progress), (drawn, _nmae), (st.container(), _details)):
         with place:
             st.fragment(part, run_every=every)(states, known.ready, known.problem)
-            if part is _nmae and run.state == "finished" and length > 1:
-                playing.controls(run, length)
-                if whole and not briefly and _figure(run):
+            if part is _nmae and run.state == "finished" and not briefly:
+                if filmed:
+                    playing.controls(run, length)
+                if whole and _figure(run):
                     st.caption(result_sentence(run, known.lines))
     if tour.asked() is not None:
         overlay.outcomes(run, others)

@@ -176,7 +176,8 @@ def _fresh(states: Frames, ready: bool, problem: str) -> tuple[Run, list[Run], R
     run, *others = [context.store().run(identity) for identity, *_ in states]
     known = references(run)
     changed = tuple(_frame(one) for one in (run, *others)) != states
-    if changed or known.problem != problem or (run.ended_for_good and known.ready and not ready):
+    # Chart and words must not differ in whether the baselines are there.
+    if changed or known.problem != problem or (known.ready and not ready):
         st.rerun(scope="app")
     return run, others, known
 

@@ -105,7 +105,7 @@ class Picture(NamedTuple):
 README = (
     Picture("fit-light", "fit", "light", 800),
     Picture("covariance-light", "covariance-titles", "light", 860),
-    Picture("recommend-dark", "recommend", "dark", 1220),
+    Picture("recommend-dark", "recommend", "dark", 1140),
 )
 
 

@@ -93,7 +93,8 @@ def add_experiment_arguments(
             "--preset",
             choices=list(PRESETS),
             help="settings that have a name: fast is a factor model of rank 31, 5 iterations and "
-            "float32; others that are given beside it count",
+            "float32; best is a two-sided one averaged with a fit of rank 101, in float32; others "
+            "that are given beside it count",
         )
     add(model, *(one for one in fit.values() if one.name != "model"))
     add_reading_arguments(parser)

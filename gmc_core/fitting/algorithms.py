@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,10 +11,11 @@ import numpy.typing as npt
 
 from gmc_core.data.ratings import Ratings
 from gmc_core.fitting.users_side import UsersSide
+from gmc_core.gaussian.averaged import AveragedEm
 from gmc_core.gaussian.em import MapEm
 from gmc_core.gaussian.exact import ExactEm, ExactOptions
 from gmc_core.gaussian.factor import FactorEm, FactorOptions, SharedBeliefs
-from gmc_core.gaussian.iterate import EmAlgorithm
+from gmc_core.gaussian.iterate import EmAlgorithm, EmState
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.mixture import MixtureEm, warm_up
 from gmc_core.gaussian.mstep import choose_form
@@ -34,15 +37,32 @@ def algorithm(
     ordinal: OrdinalScale | None,
     clusters: npt.NDArray[np.int64] | None,
     users: UsersSide,
+    start: Callable[[], EmState],
     shared: SharedBeliefs | None = None,
 ) -> EmAlgorithm[Any, Any]:
     """The algorithm, with priors made of the training ratings.
 
     settings : resolved. signals : of ``train``. ordinal : the cuts of ordered ratings. clusters :
     where the Gaussians of a mixture begin; None for one Gaussian. users : of a two-sided model.
+    start : makes the initial state, from which a low-rank fit beside a dense one begins.
     shared : who does the E-step of a low-rank one, if not this process.
     """
     assert settings.epsilon is not None
+    if settings.average_rank:
+        beside = settings.low_rank_beside(train.scale, train.n_items)
+        dense, low_rank = (
+            algorithm(
+                one, train, signals, seen, team,
+                ordinal=ordinal, clusters=clusters, users=users, start=start,
+            )
+            # An error that ratings of a session share is not of low rank.
+            for one, seen in (
+                (replace(settings, average_rank=0), noise),
+                (beside, replace(noise, session=None)),
+            )
+        )  # fmt: skip
+        assert isinstance(dense, ExactEm) and isinstance(low_rank, FactorEm)
+        return AveragedEm(dense, low_rank, start(), settings.iterations)
     if not settings.is_exact:
         form = choose_form(signals.sizes, signals.dimension)
         if clusters is None:

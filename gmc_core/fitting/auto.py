@@ -25,7 +25,8 @@ from gmc_core.fitting.affordable import TooLongError, Wanted, check_affordable, 
 from gmc_core.fitting.duration import estimate_seconds
 from gmc_core.fitting.fit import Fit
 from gmc_core.fitting.shape import Shape
-from gmc_core.gaussian.declaration import EITHER
+from gmc_core.gaussian.averaged_settings import BEST_RANK
+from gmc_core.gaussian.declaration import DENSE, EITHER
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.models import settings_for
 from gmc_core.gaussian.ordinal import MAX_VALUES
@@ -238,7 +239,8 @@ def choose(
             for record in fit.records():
                 found = normalized_errors(fit.predictions, split.test_values, train.scale)
                 nmae = float(choosing.by_user(found).mean())
-                if best is None or nmae < best[0]:
+                # The mean with low rank is what the last iteration ends with, whichever that is.
+                if best is None or nmae < best[0] or settings.average_rank:
                     best = (nmae, record.iteration, found)
         except NumericalError as error:
             notes.append(f"{label}: {error}")
@@ -347,6 +349,10 @@ def _trial_seconds(settings: FitSettings, ratings: Ratings) -> float:
 
 def _neighbours(settings: FitSettings, train: Ratings) -> Iterator[tuple[str, FitSettings]]:
     """Settings that differ in one respect."""
+    if settings.model in DENSE:
+        rank = 0 if settings.average_rank else min(BEST_RANK, train.n_items)
+        label = f"averaged with rank {rank}" if rank else "not averaged"
+        yield label, replace(settings, average_rank=rank)
     for name, factors in _FACTORS[settings.model]:
         for factor in factors:
             value: Any = float(f"{getattr(settings, name) * factor:.3g}")

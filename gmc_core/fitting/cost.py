@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -162,18 +163,30 @@ def estimate_fit(
 
     sizes : (M,) observations of each signal. dimension : N. groups : of users by their attributes.
     """
-    return estimate(
+    of_all: dict[str, Any] = dict(
+        threads=threads,
+        exact=settings.is_exact,
+        ordinal=settings.is_ordered,
+        covariates=groups if settings.uses_attributes else 0,
+    )
+    cost = estimate(
         sizes,
         dimension,
         settings.dtype,
-        threads=threads,
         objective=settings.objective,
-        exact=settings.is_exact,
         components=settings.components or 1,
-        ordinal=settings.is_ordered,
         users=0 if settings.model != "two-sided" else settings.user_rank or 1,
         rank=0 if settings.model != "factor" else settings.rank or 1,
-        covariates=groups if settings.uses_attributes else 0,
+        **of_all,
+    )
+    if not settings.average_rank:
+        return cost
+    other = estimate(sizes, dimension, settings.dtype, rank=settings.average_rank, **of_all)
+    return replace(
+        cost,
+        e_flops=cost.e_flops + other.e_flops,
+        m_flops=cost.m_flops + other.m_flops,
+        memory_bytes=cost.memory_bytes + other.memory_bytes,
     )
 
 

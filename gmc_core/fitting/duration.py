@@ -202,6 +202,8 @@ def estimate_seconds(
             alone = max(settings.user_start or 1, warm)
             if settings.model == "two-sided" and t > alone:
                 seconds += work.users_step(first=t == alone + 1)
+            if settings.average_rank:
+                seconds += work.factors(first=t == 1, last=t == settings.iterations)
         iterations.append(seconds + evaluating + _ITERATION)
     numbers = float(min(len(sizes), dimension)) * dimension if work.factored else dimension**2.0
     if settings.model == "factor":
@@ -308,7 +310,7 @@ class _Work:
 
     def factors(self, *, first: bool, last: bool) -> float:
         """An iteration of low rank: the users' factors, what they say of the items, and W."""
-        rank = float(self.settings.rank or 1)
+        rank = float(self.settings.rank or self.settings.average_rank or 1)
         e_step = self._at(self.ratings * rank**2 + self.count * rank**3, _SOLVE_SHARE)
         if self.settings.is_ordered:
             e_step += self.ratings * _LATENT
@@ -327,6 +329,7 @@ class _Work:
         seconds = 0.1 + 4e-7 * self.ratings
         if self.settings.is_exact:
             directions = (self.settings.rank or 60) + (self.settings.user_rank or 0)
+            directions += self.settings.average_rank
             seconds += directions * 20 * self.ratings * 2e-9
             if self.settings.model != "factor":
                 seconds += self.dimension**2 * 2 * _IN_ORDER

@@ -234,7 +234,7 @@ class Fit(OfInputs):
         return algorithm(
             self.settings, self.split.train, self.signals, self.inputs.noise, self.team,
             ordinal=self.ordinal, clusters=self.inputs.clusters, users=self.inputs.users,
-            shared=self._shared,
+            start=self._initial_state, shared=self._shared,
         )  # fmt: skip
 
     def seen(self) -> tuple[Signals, Gaussian]:

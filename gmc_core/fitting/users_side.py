@@ -65,7 +65,7 @@ class UsersSide:
         variance = float(self.noise.array[0, 0])
         zero, each = np.zeros(len(self.signals.values)), np.full(self.signals.count, variance)
         found = factor_e_step(transposed(self.signals), zero, users.loadings, each, team)
-        return self._folding(users, found.spreads)
+        return self._folding(users, users.spreads(found.spreads))
 
     def _folding(self, users: UserSide, spreads: npt.NDArray[np.floating]) -> UserFolding:
         variance = float(self.noise.array[0, 0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from gmc_core.base.errors import ConfigError
+from gmc_core.gaussian.averaged_settings import BEST_RANK
 from gmc_core.gaussian.settings import EXACT_ITERATIONS, PAPER_ITERATIONS, FitSettings, ModelKind
 
 
@@ -57,10 +58,13 @@ MODELS: dict[str, NamedModel] = {
 }
 
 
-# Settings with a name of their own, for who wants an answer at once.
+# Settings with a name of their own: for who wants an answer at once, and the best one.
 PRESETS: dict[str, FitSettings] = {
     # So few iterations do not over-fit with less of a prior.
     "fast": replace(_defaults("factor", 5), rank=31, prior_strength=300.0, dtype="float32"),
+    "best": replace(
+        _defaults("two-sided", EXACT_ITERATIONS), average_rank=BEST_RANK, dtype="float32"
+    ),
 }
 
 

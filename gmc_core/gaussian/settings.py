@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from gmc_core.base.errors import ConfigError
 from gmc_core.base.kinds import Number, NumberOrFile, OneOf, Size, Whole, YesNo, listed
 from gmc_core.base.setting import Control, check, declared
+from gmc_core.gaussian.averaged_settings import RANK as AVERAGE_RANK
 from gmc_core.gaussian.declaration import (
     DENSE,
     EITHER,
@@ -317,6 +318,7 @@ class FitSettings:
     user_strength: float | None = STRENGTH
     user_target: tuple[float, float] | None = TARGET
     user_start: int | None = START
+    average_rank: int = AVERAGE_RANK
 
     def __post_init__(self) -> None:
         check(self)
@@ -377,6 +379,13 @@ class FitSettings:
             )
         if self.model == "two-sided" and self.signals != "rows":
             raise ConfigError("A two-sided model has both sides already; take rows as signals.")
+        if self.average_rank and self.signals != "rows":
+            raise ConfigError("A fit to average with has factors of users; take rows as signals.")
+        if self.average_rank and (isinstance(self.noise, str) or self.learn_noise):
+            raise ConfigError(
+                "A fit of low rank to average with takes one noise variance, as given; leave it "
+                "out, or give a variance."
+            )
 
     def resolved(self, scale: RatingScale, items: int | None = None) -> FitSettings:
         """The same with the defaults filled in that depend on model and data.
@@ -397,6 +406,21 @@ class FitSettings:
             if (value := getattr(self, name)) is not None
         }
         return replace(self, **{**missing, **known})
+
+    def low_rank_beside(self, scale: RatingScale, items: int) -> FitSettings:
+        """The low-rank fit that a resolved one with ``average_rank`` is averaged with.
+
+        What both have is the same, but for the weight of the prior, which is that of low rank.
+        """
+        shared = {
+            name: getattr(self, name)
+            for name, one in settings_of_a_fit().items()
+            if "factor" in one.models and name not in ("model", "prior_strength", "ordered", "rank")
+        }
+        beside = FitSettings(
+            **shared, model="factor", ordered=self.is_ordered, rank=self.average_rank
+        )
+        return beside.resolved(scale, items)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON; :meth:`from_dict` is the way back.

@@ -60,16 +60,35 @@ class UserSide:
 
     loadings : W (M, R). factors : (N, R), the means m_i of the x_i. Both in the working
         precision.
+    share : what of h counts, in (0, 1]: less than 1 after the last step of
+        :mod:`gmc_core.gaussian.averaged`. The factors are multiplied by it.
     """
 
     loadings: FloatArray
     factors: FloatArray
+    share: float = 1.0
 
     def at(
         self, users: npt.NDArray[np.integer], items: npt.NDArray[np.integer], team: ThreadPool
     ) -> Floats:
         """(P,) h at pairs of user and item."""
         return products_at(items, users, self.factors, self.loadings, team)
+
+    def lessened(self, share: float) -> UserSide:
+        """With this share of h."""
+        factors = self.factors * self.factors.dtype.type(share)
+        return replace(self, factors=factors, share=self.share * share)
+
+    @property
+    def whole_factors(self) -> FloatArray:
+        """(N, R) the means m_i that the M-step needs, of all of h."""
+        return (
+            self.factors if self.share == 1 else self.factors / self.factors.dtype.type(self.share)
+        )
+
+    def spreads(self, of_whole: FloatArray) -> FloatArray:
+        """The covariances of the ``factors``, from the C_i of all of h, packed."""
+        return of_whole if self.share == 1 else of_whole * of_whole.dtype.type(self.share**2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +185,7 @@ class TwoSidedEm(ExactEm):
             left += before.at(signals.owners, signals.indices, self.team)
             assert self._spreads is not None
             none = np.zeros(0)
-            believed = FactorPosteriors(before.factors, self._spreads, none, none)
+            believed = FactorPosteriors(before.whole_factors, self._spreads, none, none)
             with self.team.whole():
                 terms = self._prior.terms(before.loadings.astype(np.float64), self._variance)
             loadings = loadings_m_step(

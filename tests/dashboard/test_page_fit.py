@@ -122,14 +122,15 @@ def test_start_queues_what_the_controls_say(store, asked):
     assert asked
 
 
-def test_the_fast_preset_is_that_of_the_command_line(store):
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_is_that_of_the_command_line(store, name):
     at = opened("fit", **FEW)
-    at.button(key="preset_fast").click().run()
+    at.button(key=f"preset_{name}").click().run()
     at.button(key="start_fit").click().run()
     assert not at.exception
     (run,) = store.runs()
     stars = RatingScale(0.5, 5.0, 0.5)
-    assert run.config.fit.resolved(stars) == PRESETS["fast"].resolved(stars)
+    assert run.config.fit.resolved(stars) == PRESETS[name].resolved(stars)
 
 
 def test_exact_em_has_a_prior_and_noise_to_learn(store, asked):

@@ -71,6 +71,8 @@ def cases():
             yield pytest.param((name, protocol, False), id=f"{name}-{protocol}")
             if name in ("exact", "ordinal", "two-sided"):
                 yield pytest.param((name, protocol, True), id=f"{name}-{protocol}-attributes")
+    for protocol in ("weak", "strong"):
+        yield pytest.param(("averaged", protocol, True), id=f"averaged-{protocol}-attributes")
 
 
 @pytest.fixture(params=cases())
@@ -79,7 +81,9 @@ def fitted(request, tmp_path):
     name, protocol, attributes = request.param
     ratings = RATINGS if attributes else skewed_table()
     split = (weak_split if protocol == "weak" else strong_split)(ratings, 0)
-    settings = replace(settings_for(name), iterations=5)
+    averaged = name == "averaged"
+    name = "two-sided" if averaged else name
+    settings = replace(settings_for(name), iterations=5, average_rank=6 if averaged else 0)
     if name == "mixture":
         settings = replace(settings, components=2)
     if name == "two-sided":

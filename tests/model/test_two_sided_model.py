@@ -27,9 +27,9 @@ SPLIT = weak_split(RATINGS, 0)
 TRAIN = SPLIT.train
 
 
-@pytest.fixture(scope="module")
-def done() -> Fit:
-    return run_fit(SPLIT, SETTINGS)
+@pytest.fixture(scope="module", params=[0, 6], ids=["", "averaged"])
+def done(request) -> Fit:
+    return run_fit(SPLIT, replace(SETTINGS, average_rank=request.param))
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,8 @@ def test_a_new_user_is_much_like_one_of_the_training(model):
 
 def test_variances_are_those_of_both_sides(model, done):
     posterior = model.posterior_of(TRAIN.users.ids[5])
-    rank, own = model.folding.rank, model.loadings[5] + model.folding.nobody
+    share = 0.5 if model.settings.average_rank else 1.0
+    rank, own = model.folding.rank, share * (model.loadings[5] + model.folding.nobody)
     each, item = np.sqrt(model.noise.array[0, 0]), 11
     raters = (model.loadings + model.folding.nobody)[
         model.ratings.to_csr().getcol(item).nonzero()[0]
@@ -120,16 +121,21 @@ def test_variances_are_those_of_both_sides(model, done):
     np.testing.assert_array_equal(low, block.low[5, unseen])
 
 
-def test_an_interrupted_run_goes_on_from_its_file(tmp_path):
-    whole = [record.log_likelihood for record in Fit(SPLIT, SETTINGS).records()]
-    for stop in (2, 4):
-        first = Fit(SPLIT, SETTINGS)
+@pytest.mark.parametrize("average_rank", [0, 6])
+def test_an_interrupted_run_goes_on_from_its_file(tmp_path, average_rank):
+    settings = replace(SETTINGS, average_rank=average_rank)
+    whole = [record.log_likelihood for record in Fit(SPLIT, settings).records()]
+    for stop in (2, 4, 5):
+        first = Fit(SPLIT, settings)
         records = first.records()
         kept = tuple(next(records) for _ in range(stop))
         save_checkpoint(tmp_path, Checkpoint("k", 0, kept, first.state))
         found = load_checkpoint(tmp_path, "k")
-        rest = Fit(SPLIT, SETTINGS, start=found.state)
+        rest = Fit(SPLIT, settings, start=found.state)
         assert [record.log_likelihood for record in rest.records()] == whole[stop:]
+        np.testing.assert_array_equal(
+            Fit(SPLIT, settings, start=found.state).predictions, first.predictions
+        )
     with pytest.raises(StateError):
         Fit(SPLIT, replace(settings_for("ordinal"), iterations=5), start=found.state)
     users = replace(found.state.users, factors=found.state.users.factors[:-1])

@@ -65,6 +65,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     if isinstance(state, TwoSidedState) and state.users is not None:
         arrays["user_loadings"] = state.users.loadings
         arrays["user_factors"] = state.users.factors
+        about["user_share"] = state.users.share
     about["gaussians"] = [_keep(own, str(k), arrays) for k, own in enumerate(gaussians)]
     arrays["about"] = np.array(json.dumps(about))
     write_atomically(folder / STATE, lambda file: np.savez(file, **arrays))
@@ -123,7 +124,8 @@ def load_checkpoint(folder: Path, key: str) -> Checkpoint | None:
                     responsibilities=file["responsibilities"],
                 )
             elif "user_loadings" in file:
-                users = UserSide(file["user_loadings"], file["user_factors"])
+                share = float(about.get("user_share", 1.0))
+                users = UserSide(file["user_loadings"], file["user_factors"], share)
                 state = TwoSidedState(iteration, gaussians[0], weights, values, noise, users=users)
             records = tuple(IterationRecord.from_dict(values) for values in about["records"])
             return Checkpoint(key, about["repetition"], records, state)

@@ -2,6 +2,10 @@
 
     python -m benchmarks.large write ml-32m FOLDER [--scale 0.1] [--seed 0]
     python -m benchmarks.large time FOLDER
+    python -m benchmarks.large items [--titles 10000 30000 87585] [--ratings 3000000]
+
+``items`` writes nothing: it makes ratings of several numbers of titles, as many of as many users
+each, and prints what a low-rank fit to them takes, as a Markdown table.
 
 The sets themselves may not be redistributed. What is written has their numbers of users, titles
 and ratings, and like them many users with few ratings and some with thousands, a few titles that
@@ -15,7 +19,9 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from typing import BinaryIO
 
 import numpy as np
@@ -23,6 +29,11 @@ import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 from numba import njit
 from pyarrow import csv
+
+from gmc_core.data.ratings import Ratings, RatingScale
+from gmc_core.fitting.experiment import Experiment, ExperimentConfig, make_split, prepare
+from gmc_core.fitting.fit import Fit
+from gmc_core.gaussian.models import settings_for
 
 # Users, titles, ratings. Some of the titles have no rating, as in the sets themselves.
 SHAPES = {
@@ -177,6 +188,36 @@ def measure(folder: Path) -> None:
         tell(split.__name__)
 
 
+def made(shape: tuple[int, int, int], seed: int = 0) -> Ratings:
+    """The ratings of a shape, in memory, with their titles and no more."""
+    parts = list(blocks(shape, seed))
+    users, titles, halves, _ = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return Ratings.from_triplets(users, titles, halves / 2, RatingScale(0.5, 5, 0.5))
+
+
+def by_items(titles: list[int], users: int, ratings: int, rank: int, iterations: int) -> None:
+    """Print seconds and memory of low-rank fits to ratings of so many titles."""
+    print("| ratings | items | rank | before, s | E, s | M, s | estimated GB |")
+    print("|---|---|---|---|---|---|---|")
+    fit = replace(settings_for("factor"), rank=rank, iterations=iterations, dtype="float32")
+    config = ExperimentConfig(protocol="random", fit=fit)
+    warm = ExperimentConfig(data="sample", fit=replace(fit, iterations=1))
+    Experiment(warm).run()  # compiles
+    for count in titles:
+        prepared = prepare(config, made((users, count, ratings)))
+        split = make_split(config, prepared, 0)
+        began = time.perf_counter()
+        running = Fit(split, fit)
+        records = list(running.records())
+        spent = time.perf_counter() - began - sum(record.seconds for record in records)
+        e, m = (median(getattr(one, f"{name}_seconds") for one in records[1:]) for name in "em")
+        print(
+            f"| {len(split.train):,} | {running.signals.dimension:,} | {rank} | {spent:.1f} | "
+            f"{e:.2f} | {m:.2f} | {running.cost.memory_bytes / 1e9:.2f} |",
+            flush=True,
+        )
+
+
 def main() -> None:
     """Write or measure, as the arguments say."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -188,9 +229,17 @@ def main() -> None:
     writing.add_argument("--seed", type=int, default=0)
     timing = commands.add_parser("time")
     timing.add_argument("folder", type=Path)
+    costing = commands.add_parser("items")
+    costing.add_argument("--titles", type=int, nargs="+", default=[10_000, 30_000, 87_585])
+    costing.add_argument("--users", type=int, default=30_000)
+    costing.add_argument("--ratings", type=int, default=3_000_000)
+    costing.add_argument("--rank", type=int, default=61)
+    costing.add_argument("--iterations", type=int, default=3)
     args = parser.parse_args()
     if args.command == "write":
         write(args.folder, scaled(args.name, args.scale), args.seed)
+    elif args.command == "items":
+        by_items(args.titles, args.users, args.ratings, args.rank, args.iterations)
     else:
         measure(args.folder)
 

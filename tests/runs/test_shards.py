@@ -109,7 +109,11 @@ def test_every_shard_begins_from_the_latent_responses_of_its_own(cluster) -> Non
     for name in ("moments", "pulls", "whole", "factors"):
         wanted = getattr(sums, name)
         np.testing.assert_allclose(getattr(shared, name), wanted, atol=1e-9 * np.abs(wanted).max())
+    assert sum(cluster._client.run(lambda: len(shards._kept)).values()) >= 2
+    before = cluster._client.run(lambda: len(shards._kept))
     beliefs.close()
+    after = lambda: cluster._client.run(lambda: len(shards._kept))  # noqa: E731
+    wait_for(lambda: sum(after().values()) == sum(before.values()) - 2, seconds=30)
 
 
 def test_a_worker_that_dies_costs_time_and_no_figure(cluster) -> None:

@@ -278,7 +278,7 @@ class Cluster:
             )  # fmt: skip
 
     def everywhere(self, function: Callable[..., Any], *args: Any) -> None:
-        """Call a function in every worker, if there still are some."""
+        """Call a coroutine in every worker, if there still are some; nobody waits for it."""
         with suppress(Exception):  # the cluster may be gone
             self._client.run(function, *args, wait=False)
 

@@ -175,8 +175,8 @@ def believe_shard(
         return Failed(error)
 
 
-def forget(names: list[str]) -> None:
-    """Let a worker's shards go."""
+async def forget(names: list[str]) -> None:
+    """Let a worker's shards go (a coroutine: nobody waits for it)."""
     with _changing:
         for name in names:
             _kept.pop(name, None)

@@ -17,6 +17,7 @@ from gmc_core.runs.store.seal import NOT_OURS
 from gmc_core.runs.store.transfer import import_run
 from gmc_dashboard.fit import overlay
 from gmc_dashboard.fit.run_view import STATES
+from gmc_dashboard.runs import place_view
 from gmc_dashboard.runs.figures import (
     comparison_figure,
     describe_comparison,
@@ -320,4 +321,5 @@ with guard():
             several([known[identity] for identity in picked])
         if active:
             redraw_on_progress(fingerprint(everything))
+    place_view.show()
     take_in()

@@ -33,8 +33,8 @@ def refuse_detached(args: argparse.Namespace) -> None:
     """Who detaches leaves the work to the worker of this machine."""
     if args.dask is not None and args.detach:
         raise ConfigError(
-            "--dask and --detach exclude each other. With GMC_DASK in its environment the worker "
-            "that runs in the background fits on a cluster."
+            "--dask and --detach exclude each other. The worker that runs in the background fits "
+            "on the cluster that is chosen on the Runs page, or that GMC_DASK names."
         )
 
 

@@ -52,23 +52,28 @@ def add_parser(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Work."""
     import logging
-    import os
     import sys
 
     from gmc_core.runs.store import Store
     from gmc_core.runs.worker import work
+    from gmc_core.runs.worker.place import place_of
 
     logging.basicConfig(
         level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s"
     )
-    where = args.dask or os.environ.get("GMC_DASK")
     with Store() as store:
+        where = args.dask or place_of(store).where
+
+        def leave() -> bool:
+            return args.dask is None and place_of(store).where != where
+
         if where:
             from gmc_core.runs.worker.on_cluster import work_on
 
             work_on(
-                store, where, idle_seconds=args.idle_seconds, once=args.once, beside=args.beside
-            )
+                store, where,
+                idle_seconds=args.idle_seconds, once=args.once, beside=args.beside, leave=leave,
+            )  # fmt: skip
             return 0
         work(
             store,
@@ -76,5 +81,6 @@ def run(args: argparse.Namespace) -> int:
             once=args.once,
             beside=args.beside,
             checkpoint_seconds=args.checkpoint_seconds,
+            leave=leave,
         )
     return 0

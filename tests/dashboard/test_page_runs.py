@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 import zipfile
 from dataclasses import replace
 
@@ -11,6 +12,8 @@ from stored_runs import ML1M, charts, opened, small, stored, stored_comparison, 
 
 from gmc_core.base.extras import EXTRAS
 from gmc_core.gaussian.settings import FitSettings
+from gmc_core.runs.worker import work
+from gmc_core.runs.worker.place import Place, choose, place_of
 from gmc_dashboard.runs.figures import link, runs_table
 from gmc_dashboard.shared import run_actions
 
@@ -219,3 +222,55 @@ def test_a_paper_bundle_is_offered_where_there_is_something_to_draw(store, monke
     waiting = button(stored(store, "queued"))
     assert waiting.disabled
     assert waiting.help == "Nothing has been computed yet."
+
+
+# Where fits are computed ---------------------------------------------------------------
+
+
+def use(at, where: str):
+    at.text_input(key="place").set_value(where)
+    at.button(key="use_place").click().run()
+    assert not at.exception
+    return at
+
+
+def test_a_cluster_is_named_checked_and_kept(store, monkeypatch):
+    monkeypatch.delenv("GMC_DASK", raising=False)
+    at = opened("runs")
+    assert "are computed on this machine" in texts(at)
+    at = use(at, "local:2")
+    assert "processes of this machine: 2 workers, " in texts(at) and " threads in all" in texts(at)
+    assert place_of(store).where == "local:2"
+    monkeypatch.setattr("gmc_core.runs.cluster.cluster.CONNECT_SECONDS", 0.2)
+    for where, said in (
+        ("tcp://127.0.0.1:1", "No Dask scheduler answers at"),
+        ("local:0", "from 1 to"),
+        ("nowhere", "the address of a scheduler"),
+    ):
+        at = use(at, where)
+        assert any(said in error.value for error in at.error), where
+        assert place_of(store).where == "local:2"
+    monkeypatch.setitem(EXTRAS, "dask", {"dask": "no_such_module"})
+    at = use(at, "local:3")
+    assert any("which is not installed" in error.value for error in at.error)
+    at = use(at, "")
+    assert "are computed on this machine" in texts(at) and not at.error
+    assert place_of(store).where == ""
+
+
+def test_what_a_page_says_goes_before_the_environment(store, monkeypatch):
+    monkeypatch.setenv("GMC_DASK", "local:3")
+    assert place_of(store) == Place("local:3")
+    assert "by processes of this machine." in texts(opened("runs"))
+    choose(store, Place("tcp://first:8786", 3, 24))
+    assert "//first:8786: 3 workers, 24 threads in all" in texts(opened("runs"))
+
+
+def test_a_worker_of_another_place_leaves_between_two_runs(store):
+    began = time.monotonic()
+    changes = iter([False, True])
+    for seed in (4, 5):
+        store.submit(small(seed=seed))
+    done = work(store, idle_seconds=60, polite=False, leave=lambda: next(changes, True))
+    assert done == 1 and time.monotonic() - began < 50
+    assert sorted(run.state for run in store.runs()) == ["finished", "queued"]

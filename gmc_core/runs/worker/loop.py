@@ -7,6 +7,7 @@ import os
 import secrets
 import threading
 import time
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 
 from gmc_core.model.pictures import warm_up
@@ -36,6 +37,7 @@ def work(
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     polite: bool = True,
     slot: Slot | None = None,
+    leave: Callable[[], bool] | None = None,
 ) -> int:
     """Compute queued runs, one at a time, until there are none.
 
@@ -49,6 +51,7 @@ def work(
     checkpoint_seconds : least time between two full states of a run on disk.
     polite : lower this process's priority, so that pages stay quick.
     slot : one of several loops of this process, which fit on a cluster.
+    leave : asked between two runs: whether another worker, of another place, has to take over.
 
     Returns
     -------
@@ -78,7 +81,7 @@ def work(
     hearing = ExitStack()
     hearing.enter_context(heard(end, end))
     try:
-        while not heartbeat.ending:
+        while not heartbeat.ending and not (leave is not None and leave()):
             try:
                 claim = take(store, worker, among=among)
             except Lost:

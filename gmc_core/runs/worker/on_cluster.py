@@ -32,7 +32,7 @@ class Loops:
     ----------
     path : the store's folder. among, only_run : of :class:`Slot`.
     idle_seconds : how long to wait for another run before leaving.
-    once : leave after one run.
+    once : leave after one run. leave : of :func:`gmc_core.runs.worker.loop.work`.
     """
 
     def __init__(
@@ -44,6 +44,7 @@ class Loops:
         only_run: str | None = None,
         idle_seconds: float = math.inf,
         once: bool = False,
+        leave: Callable[[], bool] | None = None,
     ) -> None:
         self.stop, self._failures = Stop(), list[BaseException]()
         cache, count = Cache(), 1 if once else cluster.workers
@@ -54,7 +55,7 @@ class Loops:
                 with Store(path) as store:
                     work(
                         store, idle_seconds=idle_seconds, once=once, beside=True, polite=False,
-                        slot=slot,
+                        slot=slot, leave=leave,
                     )  # fmt: skip
             except BaseException as error:  # raised in check
                 self._failures.append(error)
@@ -80,7 +81,13 @@ class Loops:
 
 
 def work_on(
-    store: Store, where: str, *, idle_seconds: float, once: bool = False, beside: bool = False
+    store: Store,
+    where: str,
+    *,
+    idle_seconds: float,
+    once: bool = False,
+    beside: bool = False,
+    leave: Callable[[], bool] | None = None,
 ) -> None:
     """Compute queued runs on a cluster until there are none, as :func:`gmc_core.runs.worker.work`.
 
@@ -99,7 +106,7 @@ def work_on(
     finally:
         retire(store, worker)  # the loops have entries of their own
     with cluster:
-        loops = Loops(store.path, cluster, idle_seconds=idle_seconds, once=once)
+        loops = Loops(store.path, cluster, idle_seconds=idle_seconds, once=once, leave=leave)
         with heard(loops.stop.ask, loops.stop.ask):
             loops.join()
 

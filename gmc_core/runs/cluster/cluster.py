@@ -82,7 +82,7 @@ class Cluster:
             self._local = self._start(count or str(LOCAL_WORKERS), threads)
         elif "://" not in where:
             raise ConfigError(
-                f"--dask is local, local:N or the address of a scheduler such as "
+                f"A cluster is local, local:N or the address of a scheduler such as "
                 f"tcp://host:8786, not {where!r}."
             )
         elif threads is not None:

@@ -15,7 +15,7 @@ from gmc_core.base.errors import NumericalError
 from gmc_core.fitting.experiment import ExperimentConfig
 from gmc_core.runs.store import Store, StoreError, artifacts, liveness
 from gmc_core.runs.store.queue import Lost, beat, register, take
-from gmc_core.runs.worker import attempt, compute, ensure_worker, log_path, work
+from gmc_core.runs.worker import cache, compute, ensure_worker, log_path, work
 
 
 def in_thread(store: Store, **arguments: object) -> threading.Thread:
@@ -97,14 +97,14 @@ def test_cancelled_before_the_first_iteration_there_is_no_model(
 ) -> None:
     store = Store(tmp_path)
     run = store.submit(small())
-    original = attempt.prepare
+    original = cache.prepare
 
     def slow(config: ExperimentConfig) -> object:
         store.cancel(run.id)
         time.sleep(1.0)
         return original(config)
 
-    monkeypatch.setattr(attempt, "prepare", slow)
+    monkeypatch.setattr(cache, "prepare", slow)
     work(store, idle_seconds=0, polite=False)
     run = store.run(run.id)
     assert run.state == "cancelled"

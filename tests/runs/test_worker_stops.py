@@ -15,7 +15,7 @@ from gmc_core.base.errors import NumericalError
 from gmc_core.fitting.experiment import ExperimentConfig
 from gmc_core.runs.store import Store, StoreError, artifacts, liveness
 from gmc_core.runs.store.queue import Lost, beat, register, take
-from gmc_core.runs.worker import cache, compute, ensure_worker, log_path, work
+from gmc_core.runs.worker import attempt, cache, compute, ensure_worker, log_path, work
 
 
 def in_thread(store: Store, **arguments: object) -> threading.Thread:

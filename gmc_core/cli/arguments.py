@@ -15,7 +15,6 @@ from gmc_core.cli.reading import add_reading_arguments, reading_from_arguments
 from gmc_core.cli.values import number, whole
 from gmc_core.data.hashes import option
 from gmc_core.fitting.config import OF_HELD_OUT, PROTOCOLS, ExperimentConfig
-from gmc_core.gaussian.declaration import Above
 from gmc_core.gaussian.models import PRESETS, settings_for
 from gmc_core.gaussian.settings import FitSettings, settings_of_a_fit
 from gmc_core.protocol.filter_options import Filter
@@ -190,22 +189,8 @@ def _settings(args: argparse.Namespace, others: dict[str, Any]) -> FitSettings:
         raise ConfigError("--preset and --model exclude each other; give one of them.")
     start = PRESETS[preset] if preset else settings_for(given.pop("model", "paper"))
     settings = replace(start, **given)
-    for name in given:
-        needs = fit[name].needs
-        if needs is not None and not fit[name].has_needed(lambda other: getattr(settings, other)):
-            raise ConfigError(
-                f"{fit[name].noun} ({fit[name].flag}) needs {_needed_words(*needs)}; give that, or "
-                "leave it out."
-            )
+    settings.check_needed(given)
     return settings
-
-
-def _needed_words(name: str, wanted: Any) -> str:
-    one = settings_of_a_fit()[name]
-    if isinstance(wanted, Above):
-        return f"{one.flag} above {wanted.limit:g}"
-    (words,) = one.words(wanted)
-    return words
 
 
 def _refuse_with_pair(args: argparse.Namespace) -> None:

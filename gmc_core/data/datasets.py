@@ -290,7 +290,7 @@ def load_named(
     """
     text = os.fspath(name_or_path)
     if text == "sample":
-        return sample.load()
+        return _read_as_it_is(sample.load(), reading)
     if text in DATASETS:
         path = fetch(text, progress=progress, cache=cache, urls=urls)
         reading = {"name": text, **reading}
@@ -349,6 +349,17 @@ def _may_be_one_of(path: Path, entries: list[Dataset]) -> bool:
     size = path.stat().st_size
     near = (abs(size - entry.size) < 0.02 * size for entry in entries if entry.size)
     return size < 20_000_000 or any(near)
+
+
+def _read_as_it_is(loaded: Loaded, reading: Mapping[str, Any]) -> Loaded:
+    """The sample, and a note on options of reading, which have no effect on it."""
+    wishes = {name: value for name, value in reading.items() if name != "on_read"}
+    given = [name for name, value in wishes.items() if value not in (None, False)]
+    if not given:
+        return loaded
+    words = ", ".join(name.replace("_", " ") for name in given)
+    note = f"how to read a file ({words}) has no effect here: the sample comes with this program"
+    return replace(loaded, report=replace(loaded.report, notes=(*loaded.report.notes, note)))
 
 
 def _with_conditions(loaded: Loaded, entry: Dataset) -> Loaded:

@@ -66,6 +66,11 @@ PRESETS: dict[str, FitSettings] = {
         _defaults("two-sided", EXACT_ITERATIONS), average_rank=BEST_RANK, dtype="float32"
     ),
 }
+# For people, as those of the models are.
+PRESET_LABELS = {
+    "fast": "Low rank, fast (preset)",
+    "best": "Two-sided averaged with low rank (preset best)",
+}
 
 
 def settings_for(name: str) -> FitSettings:

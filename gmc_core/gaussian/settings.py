@@ -6,7 +6,7 @@ from that. NumPy is not imported, so that help texts come at once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -19,6 +19,7 @@ from gmc_core.gaussian.declaration import (
     EITHER,
     EXACT,
     ONE_SIDED,
+    Above,
     FitSetting,
     fit_setting,
 )
@@ -406,6 +407,26 @@ class FitSettings:
             if (value := getattr(self, name)) is not None
         }
         return replace(self, **{**missing, **known})
+
+    def check_needed(self, names: Iterable[str]) -> None:
+        """Refuse settings that were given by ``names`` and have no meaning beside the others.
+
+        Raises
+        ------
+        ConfigError
+            If one needs another that is not there, as a window does session noise.
+        """
+        for name in names:
+            one = settings_of_a_fit()[name]
+            if one.needs is None or one.has_needed(lambda other: getattr(self, other)):
+                continue
+            other, wanted = one.needs
+            needed = settings_of_a_fit()[other]
+            if isinstance(wanted, Above):
+                words = f"{needed.flag} above {wanted.limit:g}"
+            else:
+                (words,) = needed.words(wanted)
+            raise ConfigError(f"{one.noun} ({one.flag}) needs {words}; give that, or leave it out.")
 
     def low_rank_beside(self, scale: RatingScale, items: int) -> FitSettings:
         """The low-rank fit that a resolved one with ``average_rank`` is averaged with.

@@ -297,6 +297,11 @@ def test_every_name_on_offer_makes_a_method():
         method = method_named(name, scale, {"myfm-mf": "python"})
         assert method.name == name
         assert method.label == label
+    best = method_named("best:iterations=4", scale)
+    spelled = method_named("two-sided:average_rank=101:dtype=float32:iterations=4", scale)
+    assert best.identity == spelled.identity
+    with pytest.raises(ConfigError, match="--session-window.*needs --session-noise above 0"):
+        method_named("ordinal:session_window=60", scale)
     with pytest.raises(ConfigError, match="no method 'nonesuch'; there are paper"):
         method_named("nonesuch", scale)
     with pytest.raises(ConfigError, match="--peer-python"):

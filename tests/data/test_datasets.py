@@ -222,6 +222,15 @@ def test_unknown_names_list_the_known_ones(tmp_path):
         datasets.load_named(tmp_path / "none.csv")
 
 
+def test_options_of_reading_that_the_sample_ignores_are_told():
+    plain = datasets.load_named("sample")
+    given = datasets.load_named("sample", beside=True, separator=None)
+    assert given.report.notes[: len(plain.report.notes)] == plain.report.notes
+    assert given.report.notes[len(plain.report.notes) :] == (
+        "how to read a file (beside) has no effect here: the sample comes with this program",
+    )
+
+
 def test_the_sample_needs_no_network():
     assert datasets.load_named("sample").ratings.name == "sample"
 

@@ -1,7 +1,8 @@
 """All methods by name, as the command line and the dashboard offer them.
 
-A name of :data:`gmc_core.gaussian.models.MODELS` may be followed by settings that differ from the
-model's, such as ``paper:epsilon=1:iterations=5``; ``auto:seconds=120`` gives it more time.
+A name of :data:`gmc_core.gaussian.models.MODELS` or ``PRESETS`` may be followed by settings that
+differ from its own, such as ``paper:epsilon=1:iterations=5``; ``auto:seconds=120`` gives it more
+time.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from gmc_core.comparison.comparators.item_knn import ItemKnn
 from gmc_core.comparison.comparators.method import BASELINES, Method
 from gmc_core.comparison.systems import SYSTEMS
 from gmc_core.data.ratings import RatingScale
-from gmc_core.gaussian.models import MODELS, settings_for
+from gmc_core.gaussian.models import MODELS, PRESET_LABELS, PRESETS
 from gmc_core.gaussian.settings import FitSettings
 
 _OTHERS: tuple[Method, ...] = (
     ItemKnn(), MatrixFactorisation(), TunedMapEm(), AutoModel(), *SYSTEMS,
 )  # fmt: skip
+_SETTINGS = {**{name: model.settings for name, model in MODELS.items()}, **PRESETS}
 COMPARATORS: dict[str, Method] = {**BASELINES, **{method.name: method for method in _OTHERS}}
 
 
@@ -35,7 +37,7 @@ def available(external: Mapping[str, str] | None = None) -> dict[str, str]:
     external : of :func:`gmc_core.comparison.comparators.external.installed_baselines`.
     """
     return {
-        **{name: _label(name) for name in MODELS},
+        **{name: _label(name) for name in _SETTINGS},
         **{name: method.label for name, method in COMPARATORS.items()},
         **{name: EXTERNAL_LABELS[name] for name in external or {}},
     }
@@ -48,7 +50,7 @@ def method_named(
 
     Parameters
     ----------
-    name : of :func:`available`; a model's with settings after colons.
+    name : of :func:`available`; a model's or preset's with settings after colons.
     scale : of the ratings; some settings depend on it.
     external : name → interpreter, of
         :func:`gmc_core.comparison.comparators.external.installed_baselines`.
@@ -62,7 +64,7 @@ def method_named(
         return COMPARATORS[name]
     if name.startswith("auto:"):
         return _auto(name)
-    if name.partition(":")[0] in MODELS:
+    if name.partition(":")[0] in _SETTINGS:
         return _model(name, scale)
     if name in (external or {}):
         assert external is not None
@@ -79,8 +81,9 @@ def method_named(
 
 
 def _label(name: str) -> str:
-    """A model's label, told from the comparators'."""
-    return f"Gaussian: {MODELS[name].label[0].lower()}{MODELS[name].label[1:]}"
+    """A model's or preset's label, told from the comparators'."""
+    label = MODELS[name].label if name in MODELS else PRESET_LABELS[name]
+    return f"Gaussian: {label[0].lower()}{label[1:]}"
 
 
 def _auto(name: str) -> AutoModel:
@@ -111,7 +114,9 @@ def _model(name: str, scale: RatingScale) -> GaussianMethod:
         except ValueError:
             changes[field] = text
     try:
-        settings = replace(settings_for(base), **changes).resolved(scale)
+        given = replace(_SETTINGS[base], **changes)
+        given.check_needed(changes)
+        settings = given.resolved(scale)
     except (TypeError, ValueError) as error:
         raise ConfigError(
             f"A setting in the method {name!r} has a value of the wrong kind ({error})."

@@ -15,6 +15,8 @@ from gmc_core.base.setting import Setting, setting
 if TYPE_CHECKING:
     from gmc_core.data.ratings import RatingScale
 
+MAX_ITERATIONS = 1000
+
 ModelKind = Literal["paper", "exact", "ordinal", "factor", "two-sided", "mixture"]
 MODEL_KINDS: tuple[ModelKind, ...] = (
     "paper", "exact", "ordinal", "factor", "two-sided", "mixture"

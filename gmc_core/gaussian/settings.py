@@ -15,17 +15,17 @@ from gmc_core.base.kinds import Number, NumberOrFile, OneOf, Size, Whole, YesNo,
 from gmc_core.base.setting import Control, check, declared
 from gmc_core.gaussian.averaged_settings import RANK as AVERAGE_RANK
 from gmc_core.gaussian.declaration import (
-    DENSE,
     EITHER,
     EXACT,
-    ONE_SIDED,
     Above,
     FitSetting,
     fit_setting,
 )
+from gmc_core.gaussian.declaration import MAX_ITERATIONS as MAX_ITERATIONS
 from gmc_core.gaussian.declaration import MODEL_KINDS as MODEL_KINDS
 from gmc_core.gaussian.declaration import ModelKind as ModelKind
 from gmc_core.gaussian.declaration import variance_unit as variance_unit
+from gmc_core.gaussian.exact_settings import LEARN_NOISE, STEP_LENGTH, WARM_UP
 from gmc_core.gaussian.factor_settings import RANK as FACTOR_RANK
 from gmc_core.gaussian.prior_settings import STRENGTH as PRIOR_STRENGTH
 from gmc_core.gaussian.prior_settings import TARGET as PRIOR_TARGET
@@ -44,11 +44,8 @@ Precision = Literal["float64", "float32"]
 PAPER_EPSILON = 0.3
 PAPER_ITERATIONS = 10
 PAPER_INITIAL = 3.0
-MAX_ITERATIONS = 1000
 MAX_COMPONENTS = 20
 EXACT_ITERATIONS = 10  # after a longest step; what the short one after it changes is small
-# Longer steps were not tried.
-MOST_RELAXATION = 8.0
 
 
 def paper_epsilon(scale: RatingScale) -> float:
@@ -220,29 +217,8 @@ class FitSettings:
     prior_strength: float | None = PRIOR_STRENGTH
     prior_target: tuple[float, float, float, float] | None = PRIOR_TARGET
     # This field and the next keep the names that stored runs, models and scripts have for them.
-    relaxation: float | None = fit_setting(
-        None,
-        kind=Number(1, MOST_RELAXATION, metavar="ETA"),
-        noun="The step length η",
-        flag="--step-length",
-        former=("--relaxation",),
-        models=DENSE,
-        named="η = {:.4g}",
-        about="length of the longest of every four steps (over-relaxation); at 5 less than half of "
-        "the iterations of 1 are enough",
-        usual=dict.fromkeys(DENSE, 5.0),
-    )
-    warm: int | None = fit_setting(
-        None,
-        kind=Whole(1, MAX_ITERATIONS, metavar="L"),
-        noun="The number of warm-up iterations",
-        flag="--warm-up",
-        former=("--warm",),
-        models=DENSE,
-        named="warm-up {}",
-        about="iterations of the paper's MAP-EM, without noise, before exact EM",
-        usual=dict.fromkeys(DENSE, 3),
-    )
+    relaxation: float | None = STEP_LENGTH
+    warm: int | None = WARM_UP
     components: int | None = fit_setting(
         None,
         kind=Whole(1, MAX_COMPONENTS, metavar="K"),
@@ -260,21 +236,7 @@ class FitSettings:
             help="Groups of users, each with its own μ and Σ. K = 1 is MAP-EM.",
         ),
     )
-    learn_noise: bool = fit_setting(
-        False,
-        kind=YesNo(),
-        noun="Learning the noise",
-        flag="--learn-noise",
-        models=ONE_SIDED,
-        about="the noise variance is only where it begins: every M-step takes a new one",
-        control=Control(
-            card="model",
-            label="Learn the noise",
-            key="noise_learned",
-            help="The noise variance is where it begins, and every M-step takes a new one. On "
-            "sparse ratings it falls too far, and held-out ratings are predicted worse.",
-        ),
-    )
+    learn_noise: bool = LEARN_NOISE
     attributes: bool = fit_setting(
         True,
         kind=YesNo(),

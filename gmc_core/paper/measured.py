@@ -161,7 +161,8 @@ def _is_papers(method: Method, config: ExperimentConfig, data: Data | None) -> b
 
 
 def _labels() -> dict[str, str]:
-    return {OWN: "the paper's MAP-EM", **{system.name: system.label for system in SYSTEMS}}
+    shown = {system.name: system.label for system in SYSTEMS if system.name in METHODS.values()}
+    return {OWN: "the paper's MAP-EM", **shown}
 
 
 def _together(pairs: list[tuple[Run, Comparison]]) -> Comparison:

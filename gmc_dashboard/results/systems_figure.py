@@ -12,6 +12,7 @@ from gmc_dashboard.shared.theme import FONT, palette
 
 WIDTH, LEFT, TOP = 1000, 165, 62
 CELL, BOX, GAP = (WIDTH - LEFT) / len(COLUMNS), 58, 10
+Extent = tuple[float, float, float, float]  # left, top, right, bottom
 _BAR = 4  # of the cost, at the foot of a box
 
 
@@ -98,7 +99,7 @@ def cost_svg(
             f'stroke="{colors.grid}"/>',
             _text(left - 8, y + 4, f"{step / 100:.2f}", colors.muted, 12, "end"),
         ]
-    for value in (1, 3, 10, 30, 100, 300, 1000, 3000):
+    for value in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000):
         if low <= math.log10(value) <= high:
             parts.append(
                 _text(across(value), height - bottom + 20, f"{value}", colors.muted, 12, "middle")
@@ -108,6 +109,7 @@ def cost_svg(
         _text(middle, height - 10, "CPU seconds of a fit (log scale)", colors.text, 13, "middle"),
         _text(left, 14, "NMAE: ● measured ± one standard error, ○ printed", colors.text, 13),
     ]
+    taken: list[Extent] = []
     for method, (cpu, own, se, printed) in points.items():
         color = colors.contrast if method == OWN else colors.accent
         x, y = across(cpu), down(own)
@@ -122,8 +124,10 @@ def cost_svg(
             f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{down(own - se):.1f}" '
             f'y2="{down(own + se):.1f}" stroke="{color}" stroke-width="2"/>',
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6" fill="{color}"/>',
-            _text(x + 10, y + 4, method, colors.text, 13, weight=600),
         ]
+        taken.append((x - 7, y - 7, x + 7, y + 7))
+    for method, (cpu, own, *_) in points.items():
+        parts.append(_label(across(cpu), down(own), method, taken, colors.text))
     listed = "; ".join(
         f"{name} {own:.4f} in {cpu:.3g} s" for name, (cpu, own, *_) in points.items()
     )
@@ -133,6 +137,25 @@ def cost_svg(
         f'{escape(listed)}.</title><rect width="{width}" height="{height}" fill="{_paper(dark)}"/>'
         f"{''.join(parts)}</svg>"
     )
+
+
+def _label(x: float, y: float, name: str, taken: list[Extent], color: str) -> str:
+    """A point's name beside it, at the first of some places where nothing is yet."""
+    wide = 9.0 * len(name)
+    places = [
+        (side * 11, rise) for rise in (4, -10, 18, -24, 32) for side in (1, -1)
+    ]  # right and left of the point, level with it, above, below
+    for right, rise in places:
+        left = x + right if right > 0 else x + right - wide
+        extent = (left, y + rise - 11, left + wide, y + rise + 3)
+        if not any(_overlap(extent, other) for other in taken):
+            break
+    taken.append(extent)
+    return _text(x + right, y + rise, name, color, 13, "start" if right > 0 else "end", 600)
+
+
+def _overlap(one: Extent, other: Extent) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def _height(row: int) -> float:

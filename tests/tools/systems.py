@@ -91,18 +91,21 @@ def words_table(measured: dict[str, list[dict[str, Any]]]) -> str:
 def figures_table(lines: list[dict[str, Any]]) -> str:
     """Printed and measured figures under one protocol."""
     rows = [
-        "| method | printed | measured | splits | verdict | − GM, 95 % | s | CPU s | memory |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| method | printed | measured | splits | verdict | printed − GM | measured − GM, 95 % "
+        "| s | CPU s | memory |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
+    own = next(line["printed"] for line in lines if line["method"] == OWN)
     for line in lines:
         printed = "n/a" if line["printed"] is None else _short(line["printed"])
         if "nmae" not in line:
-            rows.append(f"| {line['method']} | {printed} | not measured | | | | | | |")
+            rows.append(f"| {line['method']} | {printed} | not measured | | | | | | | |")
             continue
         gap = line["minus_gm"]
         cells = (
             line["method"], printed, f"{_short(line['nmae'])} ± {_short(line['se'])}",
             f"{line['splits']}", line["verdict"],
+            "" if gap is None or line["printed"] is None else _sign(line["printed"] - own),
             "" if gap is None else f"{_sign(gap[0])} [{_sign(gap[1])}, {_sign(gap[2])}]",
             f"{line['seconds']:,.0f}", f"{line['cpu_seconds']:,.0f}", f"{line['megabytes']:,} MB",
         )  # fmt: skip

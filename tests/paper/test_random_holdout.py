@@ -68,7 +68,7 @@ def test_every_figure_says_where_it_comes_from_and_how_it_was_chosen():
 
 def test_the_measured_figure_stands_among_the_published():
     lines = random_comparison(
-        MOVIELENS_1M, {"rmse": 0.8236, "nmae": 0.3714, "nmae_se": 0.001}, 1
+        MOVIELENS_1M, {"rmse": 0.8236, "nmae": 0.3714, "nmae_se": 0.001}, 1, "ordinal"
     ).splitlines()
     methods = [line.split("  ")[0] for line in lines[:10]]
     own = methods.index("This product, ordered ratings")
@@ -76,10 +76,13 @@ def test_the_measured_figure_stands_among_the_published():
     assert "on the test ratings" in lines[own - 1]
 
 
-def test_other_data_run_and_do_not_compare(capsys, tmp_path):
+@pytest.mark.parametrize(
+    ("given", "model"), [((), "two-sided"), (("--model", "ordinal"), "ordinal")]
+)
+def test_other_data_run_and_do_not_compare(capsys, tmp_path, given, model):
     path = write_ratings(tmp_path / "r.csv")
     code, out, err = run(
-        capsys, "reproduce", "--table", "random", "--data", path, "--repetitions", 1,
+        capsys, "reproduce", "--table", "random", "--data", path, "--repetitions", 1, *given,
         "--json", tmp_path / "out.json",
     )  # fmt: skip
     assert code == 0, err
@@ -87,5 +90,7 @@ def test_other_data_run_and_do_not_compare(capsys, tmp_path):
     content = json.loads((tmp_path / "out.json").read_text())
     config = ExperimentConfig.from_dict(content["random"]["config"])
     assert not content["comparable"] and is_random_tenth(config)
-    assert config.fit.attributes is False
+    assert (config.fit.model, config.fit.attributes) == (model, False)
+    assert bool(config.fit.average_rank) == (model == "two-sided")
+    assert "--model" in refused(capsys, "reproduce", "--table", "2", "--model", "best")
     assert "--epsilon" in refused(capsys, "reproduce", "--table", "random", "--epsilon", "1")

@@ -18,7 +18,7 @@ import numpy as np
 from gmc_core.base.errors import GmcError
 from gmc_core.data.ratings import RatingScale
 from gmc_core.fitting.records import IterationRecord
-from gmc_core.gaussian.models import settings_for
+from gmc_core.gaussian.models import PRESETS, settings_for
 from gmc_core.gaussian.settings import MAX_ITERATIONS, FitSettings, variance_unit
 from gmc_core.protocol.baselines import BIAS as BIAS
 from gmc_core.runs.store.run import Run
@@ -164,7 +164,9 @@ class Evidence:
 
     @property
     def falling(self) -> bool:
-        """Whether the last iteration still lowered NMAE notably."""
+        """Whether the last iteration still lowered NMAE notably, and one more might as well."""
+        if self.fit.average_rank:
+            return False  # what the last iteration did was to take the mean
         return len(self.nmae) > 1 and self.nmae[-1] < self.nmae[-2] * (1 - NOTABLE)
 
     @property
@@ -183,7 +185,15 @@ def findings(seen: Evidence) -> tuple[Finding, ...]:
     """At most three findings, the most important first."""
     found = [
         finding
-        for rule in (_no_hold_out, _against_bias, _rising, _falling, _few_users, _moving)
+        for rule in (
+            _no_hold_out,
+            _against_bias,
+            _averaged,
+            _rising,
+            _falling,
+            _few_users,
+            _moving,
+        )  # fmt: skip
         if (finding := rule(seen)) is not None
     ]
     return tuple(found[:3])
@@ -225,6 +235,18 @@ def _against_bias(seen: Evidence) -> Finding | None:
         "The user and item bias, two averages that know nothing of tastes, predicts better"
         f"{unsure}.",
         good=False,
+    )
+
+
+def _averaged(seen: Evidence) -> Finding | None:
+    if not seen.fit.average_rank or len(seen.nmae) < 2:
+        return None
+    before, last = seen.nmae[-2:]
+    what = "lowered" if last < before else "did not lower"
+    return Finding(
+        "averaged",
+        "The last iteration took the mean with a fit of low rank of the same ratings, whose errors "
+        f"are others: that {what} the error ({before:.4f} before, {last:.4f} after).",
     )
 
 
@@ -296,7 +318,15 @@ def next_steps(seen: Evidence) -> tuple[NextStep, ...]:
         return ()
     steps = [
         step
-        for rule in (_ordered_ratings, _larger_epsilon, _stop_early, _go_on, _auto, _sweep)
+        for rule in (
+            _ordered_ratings,
+            _larger_epsilon,
+            _stop_early,
+            _go_on,
+            _best,
+            _auto,
+            _sweep,
+        )  # fmt: skip
         if (step := rule(seen)) is not None
     ]
     return tuple(steps)
@@ -372,6 +402,21 @@ def _go_on(seen: Evidence) -> NextStep | None:
         f"Go on to iteration {more}",
         "The same settings with twice as many iterations.",
         replace(seen.fit, iterations=more),
+    )
+
+
+def _best(seen: Evidence) -> NextStep | None:
+    """Where ordered ratings are in use, and no mean is taken yet."""
+    if not seen.fit.is_ordered or seen.fit.average_rank or seen.fit.signals != "rows":
+        return None
+    if seen.fit.reads_times:  # with it a fit is of another task than without
+        return None
+    return NextStep(
+        "best",
+        "Try the best",
+        "Users resemble each other as titles do, and the mean of two estimates of all that errs "
+        "less than each: the lowest error that was measured, at about twice the time.",
+        replace(PRESETS["best"], attributes=seen.fit.attributes),
     )
 
 

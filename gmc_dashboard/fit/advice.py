@@ -24,6 +24,7 @@ ICONS = {
     "epsilon": ":material/trending_up:",
     "stop": ":material/flag:",
     "more": ":material/fast_forward:",
+    "best": ":material/trophy:",
     "auto": ":material/auto_awesome:",
     "sweep": ":material/tune:",
 }

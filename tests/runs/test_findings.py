@@ -9,7 +9,7 @@ from made_records import record
 from stored_runs import DATA, small, stored, summary, use_folders
 
 from gmc_core.data.ratings import RatingScale
-from gmc_core.gaussian.models import settings_for
+from gmc_core.gaussian.models import PRESETS, settings_for
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.runs.findings import BIAS, Evidence, findings, next_steps
 from gmc_core.runs.store import Store
@@ -123,6 +123,29 @@ def test_a_fit_that_still_falls_is_to_go_on():
     assert "more" not in steps(longest)
 
 
+def test_a_last_step_to_the_mean_is_told_and_is_no_reason_to_go_on():
+    averaged = replace(settings_for("ordinal"), average_rank=9)
+    fell = seen((0.5, 0.42, 0.4), fit=averaged)
+    assert kinds(fell) == ["beats", "averaged"]
+    assert "lowered the error (0.4200 before, 0.4000 after)" in findings(fell)[1].sentence
+    assert "more" not in steps(fell)
+    rose = seen((0.5, 0.42, 0.421), fit=averaged)
+    assert "did not lower the error" in findings(rose)[1].sentence
+
+
+def test_the_best_is_proposed_where_ordered_ratings_are_in_use():
+    for name in ("ordinal", "factor", "two-sided"):
+        assert steps(seen(fit=settings_for(name)))["best"] == PRESETS["best"]
+        plain = replace(settings_for(name), attributes=False)
+        assert steps(seen(fit=plain))["best"].attributes is False
+    for fit in (
+        FitSettings(),
+        PRESETS["best"],
+        replace(settings_for("ordinal"), session_noise=0.1),
+    ):
+        assert "best" not in steps(seen(fit=fit))
+
+
 def test_a_covariance_that_moves_is_said_to():
     assert kinds(seen(covariance_change=0.2)) == ["beats", "moving"]
     assert kinds(seen(covariance_change=None)) == ["beats"]
@@ -155,7 +178,7 @@ def test_ordered_ratings_are_for_few_grades(scale, proposed):
 
 def test_what_is_in_use_is_not_proposed_again():
     ordinal = seen(fit=settings_for("ordinal"))
-    assert set(steps(ordinal)) == {"auto"}
+    assert set(steps(ordinal)) == {"auto", "best"}
     assert set(steps(replace(ordinal, auto=True))) == set()
     large = seen(SAMPLE, bias=0.4, fit=FitSettings(epsilon=1.0))
     assert "epsilon" not in steps(large)

@@ -16,7 +16,7 @@ from gmc_core.fitting.experiment import ExperimentConfig
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.runs.store import StoreError
 from gmc_dashboard.fit import cost_view, fit_form, run_view
-from gmc_dashboard.shared import context, found_run, sources
+from gmc_dashboard.shared import context, found_run, sources, tour
 from gmc_dashboard.shared.chosen_data import filtered_or_way_on
 from gmc_dashboard.shared.components import empty_state, escape, guard, page_header, page_lead
 from gmc_dashboard.shared.run_pages import place_of
@@ -103,6 +103,7 @@ def show(identity: str) -> None:
 
 page_header("Fit")
 with guard():
+    tour.forget_run()
     if st.session_state.pop("fit_autostart", False):
         context.choose(data="sample", protocol="weak", run="")
         start(context.current_config(fit=FitSettings()))

@@ -45,7 +45,8 @@ STEPS = (
 )
 NEW_HERE = (
     "**New here?** Press **Show me**, and go on with **Next**: the whole story in six steps, a "
-    "sentence each. To see why it works, without any fit, read **Learn**."
+    "few sentences each; three fits are computed while you watch. To see why it works, without "
+    "any fit, read **Learn**."
 )
 WORDS = (
     "- **NMAE**: how far predictions of hidden ratings are off on average, as a share of what "
@@ -115,10 +116,15 @@ def start_card() -> None:
             "Show me",
             key="leave_to_tour_start",
             icon=":material/slideshow:",
-            help="The whole story on the sample, in six steps of a sentence each. It queues three "
-            "fits, which are computed while you watch; run it once before a class.",
         ):
             tour.open_step(1)
+        left = tour.begun()
+        if left is not None and st.button(
+            "Go on with the tour",
+            key="leave_to_tour_again",
+            icon=":material/resume:",
+        ):
+            tour.open_step(left)
         st.page_link("pages/data.py", label="or choose other ratings", icon=":material/folder:")
     st.markdown(NEW_HERE)
 

@@ -50,8 +50,9 @@ Kind = Literal[
     "moving",
     "few_users",
     "no_hold_out",
+    "averaged",
 ]
-StepKind = Literal["epsilon", "stop", "more", "ordinal", "auto", "sweep"]
+StepKind = Literal["epsilon", "stop", "more", "ordinal", "auto", "sweep", "best"]
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from gmc_dashboard.shared.presenting import presenting
 from gmc_dashboard.shared.run_actions import BUNDLE, cancel, exports, resume, start_worker
 from gmc_dashboard.shared.tables import to_csv
 from gmc_dashboard.shared.theme import is_dark
-from gmc_dashboard.shared.units import whole_duration
+from gmc_dashboard.shared.units import LONGER, whole_duration
 
 POLL_SECONDS = 1.5
 QUIET_SECONDS = 5.0  # for a stopped one, which another tab may resume
@@ -170,19 +170,21 @@ def _body(identity: str, state: str, reference: str, metric: figures.Metric, cpu
 def progress_text(run: Run, cells: Sequence[Cell]) -> str:
     """How far it is, in a sentence."""
     if run.state == "queued":
-        text = waiting_text(context.store().waiting(run.id))
+        text = waiting_text(context.store().waiting(run.id), run.id)
         return f"{text} {_fits(run)}" if run.iteration else text
     now = now_computed(run, cells)
     if now is None and not run.iteration:
         return "Reading the data and preparing."
-    text = _fits(run)
+    text, spent = _fits(run), 0.0
     if now is not None:
         words, began = now
         spent = max(time.time() - began, 0.0)
         text += f" Now: {escape(words)}"
         text += f", for {whole_duration(spent)}." if spent >= 2 else "."
     left = context.store().remaining_seconds(run.id)
-    return text if not left else f"{text} About {whole_duration(left)} left."
+    if left and spent > left:
+        return f"{text} That is {LONGER}."
+    return text if not left else f"{text} About {whole_duration(left - spent)} left."
 
 
 def _fits(run: Run) -> str:

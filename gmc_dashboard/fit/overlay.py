@@ -102,8 +102,12 @@ def _picked(run: Run) -> None:
 def labels(run: Run, others: Sequence[Run], *, short: bool = False) -> dict[str, str]:
     """By id, the settings that tell them apart; ``short`` for the end of a line.
 
-    Too many for a line give way to the first that no other of these runs has.
+    Too many for a line give way to the first that no other of these runs has. A line keeps the
+    name with which it was drawn first.
     """
+    named = tour.labels()
+    if run.id in named:
+        return {one.id: named.get(one.id, one.title) for one in (run, *others)}
     told = telling_settings([run, *others]) if others else {}
     if not short:
         return told
@@ -114,8 +118,16 @@ def labels(run: Run, others: Sequence[Run], *, short: bool = False) -> dict[str,
             text = next((word for word in text.split(", ") if words.count(word) == 1), text)
         if len(text) > LONGEST_LABEL:
             text = f"{text[: LONGEST_LABEL - 1].rstrip(', ')}…"
+        text = _first_label(run, identity, text, [*cut.values(), *told.values()])
         cut[identity] = f"{text} ({identity[:4]})" if text in cut.values() else text
     return cut
+
+
+def _first_label(run: Run, identity: str, text: str, taken: Sequence[str]) -> str:
+    """The name under which a line was drawn first beside a run, unless another has it now."""
+    kept: dict[str, str] = st.session_state.setdefault(f"labels.{run.id}", {})
+    first = kept.setdefault(identity, text)
+    return text if first != text and first in taken else first
 
 
 def outcomes(run: Run, others: Sequence[Run]) -> None:

@@ -12,20 +12,30 @@ from gmc_core.data.readers.report import DERIVED
 from gmc_core.fitting.compiling import compile_seconds, must_compile
 from gmc_core.fitting.config import EVERYONE
 from gmc_core.fitting.fit import IterationRecord
+from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol.baselines import BIAS
 from gmc_core.protocol.metrics import few_held_out, few_held_out_words
 from gmc_core.runs.store import Run
 from gmc_core.runs.store.selection import Selection
-from gmc_core.runs.store.waiting import Waiting, remaining, spent_in_iteration
+from gmc_core.runs.store.waiting import (
+    LONG_SECONDS,
+    Waiting,
+    is_late,
+    left_now,
+    remaining,
+    spent_in_iteration,
+)
 from gmc_dashboard.shared import context
 from gmc_dashboard.shared.components import escape
-from gmc_dashboard.shared.units import whole_duration
+from gmc_dashboard.shared.units import LONGER, whole_duration
+
+WORKER_SECONDS = 10.0  # in which a worker has begun, where the machine is not busy
 
 
 def status_text(run: Run, curves: Sequence[Sequence[IterationRecord]]) -> str:
     """Where a run is, in a sentence."""
     if run.state == "queued":
-        return waiting_text(context.store().waiting(run.id))
+        return waiting_text(context.store().waiting(run.id), run.id)
     if run.selection is not None and run.choosing:
         running = run.state == "running"
         return choosing_text(run.selection, run) if running else "Its settings were not chosen yet."
@@ -33,75 +43,94 @@ def status_text(run: Run, curves: Sequence[Sequence[IterationRecord]]) -> str:
     total = run.repetitions * run.iterations
     if run.state != "running":
         return f"{done} of {total} iterations are done."
-    left = remaining(run, [record for curve in curves for record in curve])
+    records = [record for curve in curves for record in curve]
     if not done:
-        return preparing_text(run, left)
+        return preparing_text(run, remaining(run, records))
     place = f"Iteration {run.iteration} of {run.iterations}"
     if run.repetitions > 1:
         place = (
             f"Repetition {run.repetition + 1} of {run.repetitions}, {place[0].lower()}{place[1:]}"
         )
     elapsed = f" · {whole_duration(time.time() - run.started)} so far" if run.started else ""
-    counted = _counted_down(run.id, done, left)
     spent = spent_in_iteration(run)
     if spent is not None and done < total:
         place += f", in the next for {whole_duration(spent)}"
-    return f"{place}{elapsed}" + ("" if counted is None else f" · about {counted} left")
+    if is_late(run, records):
+        return f"{place}{elapsed} · {LONGER}"
+    left = left_now(run, records)
+    return f"{place}{elapsed}" + ("" if left is None else f" · about {whole_duration(left)} left")
 
 
 def choosing_text(selection: Selection, run: Run) -> str:
     """How far auto is."""
-    spent = spent_in_iteration(run)
+    spent, late = spent_in_iteration(run), is_late(run, ())
     if selection.best is None:
         so_far = "" if spent is None else f", for {whole_duration(spent)} so far"
+        if late:
+            return f"Choosing the settings{so_far}, {LONGER}."
         return f"Choosing the settings, in about {whole_duration(selection.seconds)}{so_far} …"
     at = "" if spent is None else f", at the next for {whole_duration(spent)}"
-    left = max(selection.seconds - selection.spent, 0.0)
+    left = max(selection.seconds - selection.spent - (spent or 0.0), 0.0)
     return (
         f"Choosing the settings: {selection.tried} tried, the lowest NMAE inside the "
-        f"training set {selection.best:.4f}{at} · at most about {whole_duration(left)} left"
+        f"training set {selection.best:.4f}{at} · "
+        f"{LONGER if late else f'at most about {whole_duration(left)} left'}"
     )
 
 
-def waiting_text(waiting: Waiting) -> str:
-    """What a queued run waits behind, and for how long."""
+def waiting_text(waiting: Waiting, identity: str = "") -> str:
+    """What a queued run waits behind, and for how long. identity : of the run."""
     if not waiting.ahead:
-        return "Waiting for the worker, which starts within seconds."
+        return _worker_text(identity)
+    st.session_state.pop(_since(identity), None)
     first, more = waiting.ahead[0], len(waiting.ahead) - 1
     text = f"Waiting behind “{escape(first.title)}”"
     if more:
         text += f" and {more} more run{'s' if more > 1 else ''}"
+    if waiting.late:
+        return f"{text}. “{escape(first.title)}” takes {LONGER}."
     if waiting.seconds is None:
         return f"{text}."
     return f"{text}: it begins in about {whole_duration(waiting.seconds)}."
 
 
+def _worker_text(identity: str) -> str:
+    """That only the worker is awaited, since this visitor saw that first."""
+    now = time.monotonic()
+    spent = now - st.session_state.setdefault(_since(identity), now) if identity else 0.0
+    if spent <= WORKER_SECONDS:
+        return "Waiting for the worker, which starts within seconds."
+    return f"Waiting for the worker to start, for {whole_duration(spent)}, {LONGER}."
+
+
+def _since(identity: str) -> str:
+    return f"waits.since.{identity}"
+
+
 def preparing_text(run: Run, left: float | None) -> str:
-    """What happens before the first iteration."""
-    spent = spent_in_iteration(run)
+    """What happens before the first iteration has ended.
+
+    left : seconds of all of it, by the estimate.
+    """
+    spent, fit = spent_in_iteration(run), run.config.fit
     so_far = "" if spent is None else f", for {whole_duration(spent)}"
+    compiles = bool(run.iterations) and must_compile(fit)
+    if is_late(run, ()):
+        what = "Compiling the numerical code, once on this machine" if compiles else "Preparing"
+        return f"{what}, and then the first iteration{so_far}, {LONGER}."
     text = f"Reading the data and preparing{so_far}."
-    fit = run.config.fit
-    if run.iterations and must_compile(fit):
-        text += (
-            " The numerical code is compiled first, once on this machine: about "
-            f"{whole_duration(compile_seconds(fit))}."
-        )
-    if left is not None:
-        text += f" The fit takes about {whole_duration(left)}."
+    if compiles:
+        text += f" {compiling_text(fit, spent or 0.0)}"
+    if left is not None and (spent or 0.0) < left:
+        text += f" The fit takes about {whole_duration(left)}{' in all' if so_far else ''}."
     return text
 
 
-def _counted_down(identity: str, done: int, left: float | None) -> str | None:
-    """The seconds left, less those since this visitor saw the last iteration end."""
-    if left is None:
-        return None
-    now = time.monotonic()
-    known, since = st.session_state.get(f"seen.{identity}", (-1, now))
-    if known != done:
-        since = now
-        st.session_state[f"seen.{identity}"] = (done, since)
-    return whole_duration(left - (now - since))
+def compiling_text(fit: FitSettings, spent: float) -> str:
+    """That the numerical code is compiled; ``spent``: seconds since something new was seen."""
+    seconds = compile_seconds(fit)
+    about = LONGER if spent > max(seconds, LONG_SECONDS) else f"about {whole_duration(seconds)}"
+    return f"The numerical code is compiled first, once on this machine: {about}."
 
 
 def name_help(run: Run) -> str:

@@ -13,16 +13,16 @@ import pandas as pd
 import streamlit as st
 
 from gmc_core.data.ratings import RatingScale
-from gmc_core.fitting.compiling import compile_seconds, must_compile
+from gmc_core.fitting.compiling import must_compile
 from gmc_core.gaussian.settings import PAPER_EPSILON
 from gmc_core.runs.findings import BIAS
 from gmc_core.runs.sensitivity import Cell, SensitivityCurve, sensitivity_curve
 from gmc_core.runs.store import Run
-from gmc_core.runs.store.waiting import spent_in_iteration
+from gmc_core.runs.store.waiting import is_late, spent_in_iteration
 from gmc_core.runs.sweeps import SweepConfig, sweep_results
 from gmc_dashboard.fit.fit_form import paper_epsilon
 from gmc_dashboard.fit.run_view import STATES, notice_change
-from gmc_dashboard.fit.run_words import waiting_text
+from gmc_dashboard.fit.run_words import compiling_text, waiting_text
 from gmc_dashboard.sensitivity import figures as figures
 from gmc_dashboard.shared import context, found_run
 from gmc_dashboard.shared.components import chart, download, escape, guard
@@ -30,7 +30,7 @@ from gmc_dashboard.shared.control_bar import Action, control_bar
 from gmc_dashboard.shared.run_actions import cancel, exports, resume, start_worker
 from gmc_dashboard.shared.tables import to_csv
 from gmc_dashboard.shared.theme import is_dark
-from gmc_dashboard.shared.units import whole_duration
+from gmc_dashboard.shared.units import LONGER, whole_duration
 
 POLL_SECONDS = 1.5
 
@@ -127,19 +127,21 @@ def progress_text(sweep: Run, children: Sequence[Run]) -> str:
     finished = [run for run in children if run.state == "finished"]
     text = f"{len(finished)} of {len(children)} fits are done."
     if sweep.state == "queued":
-        return f"{text} {waiting_text(context.store().waiting(sweep.id))}"
+        return f"{text} {waiting_text(context.store().waiting(sweep.id), sweep.id)}"
     fit = sweep.config.fit
     if not finished and must_compile(fit):
-        text += (
-            " The numerical code is compiled first, once on this machine: about "
-            f"{whole_duration(compile_seconds(fit))}."
-        )
+        longest = max((spent_in_iteration(run) or 0.0 for run in children), default=0.0)
+        text += f" {compiling_text(fit, longest)}"
+    late = False
     for run in children:
         spent = spent_in_iteration(run)
         if spent is not None:
             what = f"iteration {run.iteration + 1}" if run.iteration else "its beginning"
-            text += f" Now: ε = {run.config.fit.epsilon:g}, {what} for {whole_duration(spent)}."
-    left = context.store().remaining_seconds(sweep.id)
+            text += f" Now: ε = {run.config.fit.epsilon:g}, {what} for {whole_duration(spent)}"
+            slow = is_late(run, [record for _, record in context.store().records(run.id)])
+            text += f", {LONGER}." if slow else "."
+            late = late or slow
+    left = None if late else context.store().remaining_seconds(sweep.id)
     return text if left is None else f"{text} About {whole_duration(left)} left."
 
 

@@ -150,6 +150,7 @@ def _await(id: str, purpose: str) -> None:
         f"model is saved at the end; this page then shows {purpose} by itself.",
         "pages/fit.py",
         "Watch the fit",
+        query_params={"run": id},
     )
 
 

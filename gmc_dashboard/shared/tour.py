@@ -1,30 +1,40 @@
-"""Show me: the whole story on the sample in a few steps, each an address and a sentence.
+"""Show me: the whole story on the sample in a few steps, each an address and a few sentences.
 
     open_step(1)     # from a button: queues the fits, or finds them, and goes to the page
     banner()         # in a page's header, while ``tour=…`` is in the address
+    begun()          # the step at which this session's tour was left
+    forget_run()     # a page that was reached by the menu, without what the tour chose
 
 The fits are queued when the first step is opened, in the order of the story; runs that are
-there are found again. Whoever goes to another page by the menu has left the tour.
+there are found again. A card tells what is awaited until its fit has finished, and then what
+came of it (:mod:`gmc_dashboard.shared.tour_words`). Whoever goes to another page by the menu
+has left the tour, and may go on from Start.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import streamlit as st
 
 from gmc_core.base.errors import GmcError
-from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.affordable import cost_and_time
+from gmc_core.fitting.experiment import ExperimentConfig, make_split, prepare
+from gmc_core.fitting.shape import Shape
 from gmc_core.gaussian.models import settings_for
 from gmc_core.gaussian.settings import FitSettings
-from gmc_core.runs.findings import Evidence, findings
-from gmc_core.runs.overlay import difference
 from gmc_core.runs.store import Run
-from gmc_dashboard.shared import context, history
+from gmc_core.runs.store.waiting import cost_with_estimate
+from gmc_dashboard.shared import context, history, tour_words
 
 PARAMETER = "tour"
 _STOPPED = "gmc_dashboard.tour.stopped"
+_AT = "gmc_dashboard.tour.at"
+_ACTIVE = "gmc_dashboard.tour.active"
+_IDS = "gmc_dashboard.tour.ids"
+SECONDS = 1.0  # between two looks at a fit that is awaited
 # In a tour only its own button is the one to press.
 _QUIET = """<style>
     .stElementContainer:not([class*="st-key-tour"]):not([class*="st-key-leave_to_tour"])
@@ -32,6 +42,9 @@ _QUIET = """<style>
         background: transparent; color: inherit;
         border-color: color-mix(in srgb, currentColor 25%, transparent);
     }
+    /* One height for every step: the longest has four lines where the page is 1,280 px wide. */
+    .st-key-tour_said { min-height: 6.1rem }
+    .st-key-tour_said p { font-size: .95rem; line-height: 1.45 }
 </style>"""
 
 # The fits of the story, in the order in which they are shown: all on the same held-out ratings.
@@ -47,87 +60,74 @@ class Step:
     """One stop of the tour.
 
     page : file of the page. query : its address; ``{paper}`` and so on stand for ids of runs.
-    sentence : what to say. of : the fit that it is about. found : instead of the sentence, once
-    that fit has finished.
+    sentence : what is going to be there. of : the fit that it is about. found : instead of the
+    sentence, once that fit has finished; of it, and of the first fit.
     """
 
     page: str
     query: Mapping[str, str]
     sentence: str
     of: str
-    found: Callable[[Run], str] | None = None
-
-
-def what_went_wrong(run: Run) -> str:
-    """The first finding against the run, from its records, in a sentence; "" if there is none."""
-    seen = Evidence.of(run, context.curves_of(run), {})
-    against = [finding for finding in findings(seen) if finding.good is False] if seen else []
-    return f"{against[0].sentence.split('. ')[0].rstrip('.')}." if against else ""
-
-
-def who_won(run: Run) -> str:
-    """How the run's error compares with the first fit's, once both have finished; else ""."""
-    first = context.store().run(queue()["paper"])
-    own, other = ((each.summary or {}).get("nmae") for each in (run, first))
-    if first.state != "finished" or own is None or other is None:
-        return ""
-    won = "Ordered grades win" if own < other else "Ordered grades do not win here"
-    found = difference(context.store(), run, first)
-    clearly = "clearly " if found is not None and found.resolved else ""
-    unsure = "" if found is None or found.resolved else ", which these ratings do not settle"
-    way = "lower" if own < other else "higher"
-    return (
-        f"{won}: NMAE **{own:.4f}** against {other:.4f} of the first curve, {clearly}{way} by "
-        f"{abs(own - other):.4f}{unsure}. The third curve takes stars as ordered grades and keeps "
-        "in mind how uncertain each estimate is."
-    )
+    found: Callable[[Run, Run], str]
 
 
 STEPS = (
     Step(
         "pages/fit.py",
         {"run": "{paper}"},
-        "MAP-EM with the paper’s settings learns one Gaussian from the ratings of all users; the "
-        "curve is its error on ratings that were hidden from it.",
+        "MAP-EM with the paper’s settings learns one Gaussian from the ratings of all users. Its "
+        "error on ratings that were hidden from it appears below, a point for each iteration.",
         "paper",
+        tour_words.what_is_drawn,
     ),
     Step(
         "pages/fit.py",
         {"run": "{paper}"},
-        "Look at where the curve is lowest: iterations after that can make it worse.",
+        "Is a fit of the paper’s settings better than plain averages? Its whole curve tells.",
         "paper",
-        what_went_wrong,
+        tour_words.what_went_wrong,
     ),
     Step(
         "pages/fit.py",
         {"run": "{paper}", "with": "{epsilon}"},
-        "A larger ε adds more to every variance, so agreements of few ratings are trusted less: "
-        "compare the two curves.",
+        "A larger ε adds more to every variance, so agreements of few ratings are trusted less. "
+        "The same fit with ε = 1 will be a second curve.",
         "epsilon",
+        tour_words.what_epsilon_did,
     ),
     Step(
         "pages/fit.py",
         {"run": "{paper}", "with": "{epsilon},{grades}"},
-        "The third curve takes stars as ordered grades and keeps in mind how uncertain each "
-        "estimate is.",
+        "A third curve will be that of a model that takes stars as ordered grades and keeps in "
+        "mind how uncertain each estimate is.",
         "grades",
-        who_won,
+        tour_words.what_repaired_it,
     ),
     Step(
         "pages/covariance.py",
         {"run": "{grades}", "view": "titles"},
-        "This is what was learned: Σ says which titles are liked by the same people, and similar "
-        "ones stand side by side.",
+        "Here it will be seen what the third fit has learned: Σ, which titles are liked by the "
+        "same people.",
         "grades",
+        lambda run, first: (
+            "This is what was learned: Σ says which titles are liked by the same "
+            "people, and similar ones stand side by side."
+        ),
     ),
     Step(
         "pages/recommend.py",
         {"run": "{grades}", "rated": "260:5,1196:5,1:2", "why": "1210"},
-        "Two Star Wars films rated high and Toy Story low: every recommendation says which of "
-        "these ratings it comes from.",
+        "With what the third fit has learned, titles will be recommended here to somebody who has "
+        "rated three.",
         "grades",
+        lambda run, first: (
+            "Two Star Wars films rated high and Toy Story low: every "
+            "recommendation says which of these ratings it comes from."
+        ),
     ),
 )
+# What the fits are called beside each other, from the first step to the last.
+LABELS = {"paper": "ε = 0.3 (paper)", "epsilon": "ε = 1", "grades": "ordered ratings"}
 
 
 def configs() -> dict[str, ExperimentConfig]:
@@ -135,14 +135,31 @@ def configs() -> dict[str, ExperimentConfig]:
     return {name: ExperimentConfig(fit=fit) for name, fit in FITS.items()}
 
 
+@st.cache_resource(show_spinner="Estimating the time …")
+def _costs() -> dict[str, dict[str, Any]]:
+    """About how long each fit takes, so that a card can say it."""
+    every, found = configs(), {}
+    first = every["paper"]
+    split = make_split(first, prepare(first), first.seed)  # all are of the same ratings
+    for name, config in every.items():
+        fit = config.fit.resolved(split.train.scale, split.train.n_items)
+        cost, estimate = cost_and_time(fit, Shape.of(split, fit))
+        found[name] = cost_with_estimate(cost.as_dict(), estimate)
+    return found
+
+
 def queue() -> dict[str, str]:
-    """Queue the fits, or find them; their ids by name."""
+    """Queue the fits, or find them; their ids by name, which the session keeps."""
     from gmc_core.runs.worker import ensure_worker
 
-    store = context.store()
-    ids = {name: store.submit_or_find(config)[0].id for name, config in configs().items()}
+    store, costs = context.store(), _costs()
+    ids = {
+        name: store.submit_or_find(config, cost=costs[name])[0].id
+        for name, config in configs().items()
+    }
     if any(not store.run(identity).ended_for_good for identity in ids.values()):
         ensure_worker(store)
+    st.session_state[_IDS] = ids
     return ids
 
 
@@ -173,11 +190,13 @@ def banner() -> None:
     st.session_state.pop(_STOPPED, None)  # a link begins it again
     if "run" not in st.query_params:
         open_step(number)
+    st.session_state.update({_AT: number, _ACTIVE: True})
     step = STEPS[number - 1]
     st.html(_QUIET)
     with st.container(border=True, key="tour_banner", gap="xsmall"):
-        st.markdown(f"**{number} of {len(STEPS)}** · {_sentence(step)}")
+        # Above the words, so that Next stays where it is however long they are.
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.markdown(f"**{number} of {len(STEPS)}**", width="content")
             _way("Back", number - 1, step, ":material/arrow_back:", "PageUp")
             last = number == len(STEPS)
             if not last:
@@ -189,23 +208,64 @@ def banner() -> None:
                 type="primary" if last else "secondary",
                 shortcut="Escape",
                 on_click=_stop,
-                args=(step,),
+                args=(step, last),
             )
             if last:
                 st.caption("That was the whole story. Now rate titles of your own.")
+        with st.container(key="tour_said"):
+            _card(number)
 
 
-def _sentence(step: Step) -> str:
-    """What to say now: of the fit's result if there is one, else that it is awaited."""
+def _card(number: int) -> None:
+    """What is said of a step, anew while its fit is not done."""
     try:
-        run = context.store().run(queue()[step.of])
+        ids = queue()
+        run = context.store().run(ids[STEPS[number - 1].of])
     except GmcError:
-        return step.sentence
-    if run.state == "finished":
-        return (step.found(run) if step.found else "") or step.sentence
-    if run.state in ("queued", "running"):
-        return f"{step.sentence} (Being computed: iteration {run.iteration} of {run.iterations}.)"
-    return f"{step.sentence} (This fit was {run.state}; resume it on the Runs page.)"
+        st.markdown(STEPS[number - 1].sentence)
+        return
+    every = None if run.ended_for_good else SECONDS
+    st.fragment(_said, run_every=every)(number, run.id, run.state, ids["paper"])
+
+
+def _said(number: int, identity: str, state: str, paper: str) -> None:
+    """The words of the card; the page is drawn anew when the fit's state has changed."""
+    step = STEPS[number - 1]
+    try:
+        run, first = context.store().run(identity), context.store().run(paper)
+        if run.state != state:
+            st.rerun(scope="app")
+        if run.state == "finished":
+            text = step.found(run, first)
+        else:
+            text = f"{step.sentence} {tour_words.awaited(run, number < len(STEPS))}"
+    except GmcError:  # deleted meanwhile
+        text = step.sentence
+    st.markdown(text)
+
+
+def labels() -> dict[str, str]:
+    """By id, the names under which the tour's fits are drawn; {} without a tour."""
+    ids: dict[str, str] = st.session_state.get(_IDS, {})
+    return {} if asked() is None else {identity: LABELS[name] for name, identity in ids.items()}
+
+
+def begun() -> int | None:
+    """The step at which a tour of this session was left; None without one, and after its end."""
+    found = st.session_state.get(_AT)
+    return found if isinstance(found, int) else None
+
+
+def forget_run() -> None:
+    """Where the menu led out of the tour, choose no run, as if the tour had not been.
+
+    A run in the address, and one with which the tour was stopped, stays.
+    """
+    if asked() is not None or not st.session_state.pop(_ACTIVE, False):
+        return
+    linked = "run" in st.query_params or history.returned()
+    if not linked and context.current().run in st.session_state.get(_IDS, {}).values():
+        context.choose(run="")
 
 
 def _way(label: str, number: int, step: Step, icon: str, key: str) -> None:
@@ -224,8 +284,11 @@ def _way(label: str, number: int, step: Step, icon: str, key: str) -> None:
         open_step(number)
 
 
-def _stop(step: Step) -> None:
+def _stop(step: Step, last: bool) -> None:
     st.session_state[_STOPPED] = True
+    st.session_state[_ACTIVE] = False
+    if last:
+        st.session_state.pop(_AT, None)
     _leave(step)
 
 

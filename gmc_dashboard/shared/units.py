@@ -17,6 +17,9 @@ PROTOCOLS = {
     "pair": "separate training and test files",
 }
 
+# Wherever an estimate was exceeded, instead of a countdown.
+LONGER = "longer than estimated: this machine is probably busy with other things"
+
 
 def minus(text: str) -> str:
     """Words and numbers to be shown, with "−" for every hyphen that is a number's sign.

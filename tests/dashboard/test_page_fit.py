@@ -25,8 +25,10 @@ from gmc_core.gaussian.models import PRESETS, settings_for
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol import metrics
 from gmc_core.runs.store import queue as worker_side
+from gmc_core.runs.store.waiting import Waiting
 from gmc_dashboard.fit import fit_form, overlay, run_view, run_words
 from gmc_dashboard.shared import found_run, playing, references, sources, units
+from gmc_dashboard.shared.units import LONGER
 
 pytestmark = pytest.mark.usefixtures("asked")
 
@@ -314,6 +316,7 @@ def test_running_shows_progress_and_cancels(store):
     assert "item mean" in words[0]
     assert len(words) == 5
     curves = [[record for _, record in store.records(run.id)]]
+    store.rows("UPDATE runs SET iteration_began = ? WHERE id = ?", time.time(), run.id)
     assert "in the next" not in run_words.status_text(store.run(run.id), curves)
     store.rows("UPDATE runs SET iteration_began = ? WHERE id = ?", time.time() - 40, run.id)
     assert "3 of 4, in the next for 40 s" in run_words.status_text(store.run(run.id), curves)
@@ -330,6 +333,40 @@ def test_running_without_a_record_explains_the_wait(store, monkeypatch):
     monkeypatch.setattr(run_words, "must_compile", lambda settings: False)
     assert "compiled" not in run_words.status_text(run, [[]])
     assert "no iteration" in charts(at)[0]
+
+
+def test_an_estimate_that_was_exceeded_leaves_no_countdown(store, monkeypatch):
+    run = stored(store, "running", done=0)
+    behind = stored(store, "queued", small(seed=1))
+
+    def said(identity, seconds):
+        store.rows(
+            "UPDATE runs SET iteration_began = ? WHERE id = ?", time.time() - seconds, run.id
+        )
+        curve = [record for _, record in store.records(identity)]
+        return run_words.status_text(store.run(identity), [curve])
+
+    monkeypatch.setattr(run_words, "must_compile", lambda settings: True)
+    assert "preparing, for 6 s" in said(run.id, 6)
+    late = said(run.id, 600)
+    assert "Compiling the numerical code" in late and "for 10 min" in late
+    assert LONGER in late and "about" not in late
+    assert LONGER in said(behind.id, 600) and "begins" not in said(behind.id, 600)
+    monkeypatch.setattr(run_words, "must_compile", lambda settings: False)
+    assert "Preparing, and then the first iteration" in said(run.id, 600)
+    at = opened("fit", run=run.id)
+    assert LONGER in at.get("progress")[0].proto.text
+
+
+def test_an_iteration_longer_than_estimated_is_said(store, monkeypatch):
+    run = stored(store, "running", done=3)
+    curve = [record for _, record in store.records(run.id)]
+    assert "left" in run_words.status_text(store.run(run.id), [curve])
+    store.rows("UPDATE runs SET iteration_began = ? WHERE id = ?", time.time() - 400, run.id)
+    late = run_words.status_text(store.run(run.id), [curve])
+    assert LONGER in late and "left" not in late
+    monkeypatch.setattr(run_words, "WORKER_SECONDS", -1.0)
+    assert LONGER in run_words.waiting_text(Waiting((), 0.0), "any")
 
 
 def test_finished(store):

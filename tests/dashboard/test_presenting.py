@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pandas as pd
 import plotly.graph_objects as go
 import pytest
@@ -10,10 +12,11 @@ import streamlit as st
 from stored_runs import opened, stored, texts, use_folders
 
 from gmc_core.data.ratings import RatingScale
-from gmc_core.runs.findings import Evidence, next_steps
+from gmc_core.runs.findings import BIAS, Evidence, next_steps
 from gmc_core.runs.store import Store
-from gmc_dashboard.shared import frames, presenting, tour
+from gmc_dashboard.shared import frames, presenting, tour, tour_words
 from gmc_dashboard.shared.theme import style
+from gmc_dashboard.shared.units import LONGER
 
 LEAD = "Why one Gaussian can fill in"
 
@@ -97,7 +100,9 @@ def test_the_tour_queues_its_fits_once_and_says_what_it_waits_for(asked):
     assert len(asked) >= 1  # a worker was asked for
     assert one(at.query_params["run"]) == ids["paper"]
     assert "**1 of 6**" in texts(at)
-    assert "Being computed: iteration 0 of 10" in texts(at)
+    assert "waits for its turn" in texts(at) and "done in about" in texts(at)
+    assert "Next may be pressed meanwhile" in texts(at)
+    assert "iteration 0" not in texts(at)  # the page says that
     at = opened("covariance", tour="5", run=ids["grades"])
     assert "**5 of 6**" in texts(at)
     with Store() as store:
@@ -154,6 +159,59 @@ def test_the_fourth_step_says_who_won_and_by_how_much(told):
     assert not at.exception
     assert "Ordered grades win: NMAE **0.3900** against 0.4400" in texts(at)
     assert "lower by 0.0500" in texts(at)
+    assert "remembers how unsure each filled-in value is" in texts(at)
+    assert "stars are grades" in texts(at)
+    drawn = stored_runs.charts(at)[0]
+    assert "ordered ratings: " in drawn and "ε = 1: " in drawn
+
+
+def test_a_larger_epsilon_has_a_verdict_of_its_own(told):
+    at = opened("fit", tour="3", run=told["paper"], **{"with": told["epsilon"]})
+    assert "That helps: NMAE **0.4200** against 0.4400 of the first fit" in texts(at)
+    assert "ε = 1: " in stored_runs.charts(at)[0]  # as in the fourth step
+
+
+def test_a_verdict_names_the_averages(told, monkeypatch):
+    with Store() as store:
+        run, first = store.run(told["epsilon"]), store.run(told["paper"])
+        for bias, words in ((0.4, "still beaten by"), (0.45, "and better than")):
+            monkeypatch.setattr(type(run), "baselines", {BIAS: bias})
+            assert f"; {words} the averages" in tour_words.what_epsilon_did(run, first)
+        worse = tour_words.what_epsilon_did(first, run)
+        assert "That does not help here" in worse and "higher by 0.0200" in worse
+
+
+def test_the_card_follows_the_state_of_the_fit(asked):
+    with Store() as store:
+        run = stored(store, "running", tour.configs()["paper"], done=8)
+        at = opened("fit", tour="2", run=run.id)
+        assert "It is being computed" in texts(at) and "Its whole curve tells" in texts(at)
+        assert "Why: it fills in" not in texts(at)  # there is nothing to explain yet
+        store.rows("UPDATE runs SET iteration_began = ? WHERE id = ?", time.time() - 900, run.id)
+        assert LONGER in tour_words.awaited(store.run(run.id), True)
+        for page, number, words in (
+            ("covariance", "5", "This is what was learned"),
+            ("recommend", "6", "Two Star Wars films"),
+        ):
+            at = opened(page, tour=number, run=run.id)
+            assert words not in texts(at) and "waits for its turn" in texts(at)
+        assert "Next may be pressed" not in texts(at)  # there is none
+
+
+def test_start_goes_on_with_a_tour_that_the_menu_left(told):
+    at = opened("home")
+    assert "leave_to_tour_again" not in {button.key for button in at.button}
+    at = opened("fit", tour="3", run=told["paper"], **{"with": told["epsilon"]})
+    at = at.switch_page("pages/fit.py")
+    at.query_params.clear()  # as the menu does
+    at = at.run()
+    assert at.button(key="start_fit")  # no half of the tour
+    at = at.switch_page("pages/home.py").run()
+    at = at.button(key="leave_to_tour_again").click().run()
+    assert not at.exception
+    assert one(at.query_params["tour"]) == "3" and "**3 of 6**" in texts(at)
+    at = at.button(key="tour_stop").click().run()
+    assert one(at.query_params["run"]) == told["paper"]  # stopped, one stays where one is
 
 
 def test_the_last_step_ends_with_done(told):
@@ -176,11 +234,17 @@ def test_every_step_names_fits_that_are_queued():
 def test_the_second_step_says_what_the_records_show(asked, monkeypatch):
     with Store() as store:
         run = stored(store, config=tour.configs()["paper"])
-        assert tour.what_went_wrong(run) == ""  # the made-up error falls to the end
+        # The made-up error falls to the end.
+        assert "did not go wrong here" in tour_words.what_went_wrong(run, run)
         made = stored_runs.record
         monkeypatch.setattr(stored_runs, "record", lambda t, nmae: made(t, 0.4 + 0.01 * abs(t - 6)))
         run = stored(store, config=tour.configs()["paper"])
-        assert "lowest at iteration 6 (0.4000)" in tour.what_went_wrong(run)
+        wrong = tour_words.what_went_wrong(run, run)
+        assert "lowest point, iteration 6 (NMAE **0.4000**)" in wrong
+        assert "learns from its own fills" in wrong and "from iteration 7 on" in wrong
+        monkeypatch.setattr(type(run), "baselines", {BIAS: 0.39})
+        beaten = tour_words.what_went_wrong(run, run)
+        assert "Even at its lowest point" in beaten and "(0.3900)" in beaten
 
 
 def test_the_tours_fits_are_those_that_the_fit_page_proposes(asked):

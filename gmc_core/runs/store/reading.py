@@ -14,9 +14,11 @@ from gmc_core.runs.store.errors import StoreError, explained
 from gmc_core.runs.store.run import Run, run_of
 from gmc_core.runs.store.waiting import (
     Waiting,
+    is_late,
     remaining,
     remaining_of_comparison,
     remaining_of_sweep,
+    spent_in_iteration,
 )
 
 if TYPE_CHECKING:
@@ -141,7 +143,12 @@ class Reading(Database):
         ahead = tuple(self.run(row["id"]) for row in rows)
         parts = [self.remaining_seconds(run.id) for run in ahead]
         known = [part for part in parts if part is not None]
-        return Waiting(ahead, sum(known) if len(known) == len(parts) else None)
+        late, spent = False, 0.0
+        for run in ahead[:1]:  # the one that is being computed, if any is
+            late = is_late(run, [record for _, record in self.records(run.id)])
+            spent = (spent_in_iteration(run) or 0.0) if run.comparison is None else 0.0
+        seconds = max(sum(known) - spent, 0.0) if len(known) == len(parts) else None
+        return Waiting(ahead, None if late else seconds, late)
 
     def results(self, id: str) -> list[dict[str, Any]]:
         """The finished repetitions, as :meth:`gmc_core.fitting.experiment.Repetition.as_dict`."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gmc_core.comparison.plan import ComparisonPlan
+from gmc_core.fitting.compiling import compile_seconds
 from gmc_core.fitting.duration import LONGEST, Estimate
 from gmc_core.fitting.fit import IterationRecord
 from gmc_core.runs.store.cells import Cell
@@ -23,10 +24,12 @@ class Waiting:
 
     ahead : the run being computed first, then those queued before, in their order.
     seconds : until it begins, None where one of them has no estimate.
+    late : whether the run being computed takes longer than estimated.
     """
 
     ahead: tuple[Run, ...]
     seconds: float | None
+    late: bool = False
 
 
 def cost_with_estimate(cost: dict[str, Any], estimate: Estimate) -> dict[str, Any]:
@@ -44,6 +47,8 @@ def estimate_of(run: Run) -> Estimate | None:
 
 
 LONG_SECONDS = 5.0  # without anything new, before it is told for how long
+LATE = 2.0  # times what an iteration should take, before it is called longer than estimated
+UNSEEN = 10.0  # seconds to begin and to read the data, where no estimate is known yet
 
 
 def spent_in_iteration(run: Run) -> float | None:
@@ -53,6 +58,42 @@ def spent_in_iteration(run: Run) -> float | None:
         return None
     spent = time.time() - run.iteration_began
     return spent if LONG_SECONDS <= spent < LONGEST else None
+
+
+def is_late(run: Run, records: Sequence[IterationRecord]) -> bool:
+    """Whether a run that is being computed takes longer than estimated, in what it is at now.
+
+    records : of all its repetitions. The estimate holds for a machine with nothing else to do.
+    """
+    spent, total = spent_in_iteration(run), run.repetitions * run.iterations
+    if spent is None or run.comparison is not None:  # whose fits tell for how long themselves
+        return False
+    if run.choosing and run.selection is not None:
+        return spent > max(run.selection.seconds - run.selection.spent, LONG_SECONDS)
+    if not records:
+        return spent > _until_first(run)
+    left = remaining(run, records)
+    if left is None:
+        return False
+    return spent > max(min(LATE * left / max(total - len(records), 1), left), LONG_SECONDS)
+
+
+def _until_first(run: Run) -> float:
+    """Seconds that may pass before the end of the first iteration."""
+    estimate, compiling = estimate_of(run), compile_seconds(run.config.fit)
+    if estimate is None:
+        return UNSEEN + compiling + LATE * float((run.cost or {}).get("seconds") or 0.0)
+    first = estimate.iterations[0] if estimate.iterations else 0.0
+    begin = estimate.starting + max(estimate.compiling, compiling) + estimate.preparing
+    return begin + LATE * first
+
+
+def left_now(run: Run, records: Sequence[IterationRecord]) -> float | None:
+    """:func:`remaining` less what the present iteration has taken; None of a late run, too."""
+    left = remaining(run, records)
+    if left is None or is_late(run, records):
+        return None
+    return max(left - (spent_in_iteration(run) or 0.0), 0.0)
 
 
 def remaining(run: Run, records: Sequence[IterationRecord]) -> float | None:

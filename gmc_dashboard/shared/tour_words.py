@@ -109,8 +109,9 @@ def _verdict(run: Run, first: Run, won: str, lost: str) -> str:
         clearly = "clearly " if found is not None and found.resolved else ""
         unsure = "" if found is None or found.resolved else ", which these ratings do not settle"
         way = "lower" if own < other else "higher"
+        lead = "Within chance" if unsure else won if own < other else lost
         text = (
-            f"{won if own < other else lost}: {text} against {other:.4f} of the first fit, "
+            f"{lead}: {text} against {other:.4f} of the first fit, "
             f"{clearly}{way} by {abs(own - other):.4f}{unsure}"
         )
     bias = run.baselines.get(BIAS)

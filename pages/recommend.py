@@ -23,8 +23,8 @@ from gmc_dashboard.shared.components import guard, page_header
 # Constants ---------------------------------------------------------------------------
 
 LEAD = (
-    "A few ratings are enough: one small linear solve folds them in, nothing is retrained, and "
-    "each title says why."
+    "A few ratings are enough: the model takes them in at once (by one small linear solve) and is "
+    "not fitted anew, and each title says why."
 )
 PURPOSE = "recommendations"
 WHO = {recommend_who.YOURSELF: "Yourself", "user": "A user of the data", "guess": "Guess first"}

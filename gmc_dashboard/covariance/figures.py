@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
+from os.path import commonprefix
 
 import altair as alt
 import numpy as np
@@ -24,6 +25,8 @@ KINDS = {
 PAIR = "pair"  # name of the heatmap's selection
 COMFORTABLE, MAX_SHOWN = 60, 200
 _LABEL_LENGTH = 26
+_AXIS_LENGTH = 20  # beside a heatmap; below it each letter takes height from the picture
+_LABEL_SIZE, _LEGIBLE_ROWS = 11, 32  # px, and how many rows of it a small window holds
 _MIN_LIMIT = 1e-6
 
 
@@ -49,12 +52,42 @@ def short(title: str, length: int = _LABEL_LENGTH) -> str:
 
 def axis_labels(model: GaussianModel, items: Sequence[int]) -> list[str]:
     """A short, unique label of each item; the id tells equal titles apart."""
-    labels = [short(model.title(m)) for m in items]
+    labels = distinct_short([model.title(m) for m in items], _AXIS_LENGTH)
     seen = pd.Series(labels, dtype=object).duplicated(keep=False)
     return [
         f"{label} · {model.items.ids[m]}" if twice else label
         for label, m, twice in zip(labels, items, seen, strict=True)
     ]
+
+
+def distinct_short(titles: Sequence[str], length: int = _LABEL_LENGTH) -> list[str]:
+    """Each title cut as by :func:`short`, or, where several would then begin alike and end in dots,
+    with the words that they share cut out of its middle: "Star Wars… IV - A New"."""
+    labels = [short(title, length) for title in titles]
+    groups: dict[str, list[int]] = {}
+    for place, label in enumerate(labels):
+        head, dots, _ = label.partition("…")
+        if dots:
+            groups.setdefault(head, []).append(place)
+    for places in groups.values():
+        words = [_without_year(titles[place]).split() for place in places]
+        if len({tuple(each) for each in words}) < 2:
+            continue  # they differ in the year only, which is kept
+        shared = len(commonprefix(words))
+        if not shared:
+            continue
+        start = " ".join(words[0][:shared])
+        stem = start.partition(":")[0][: length // 2].rstrip(" ,:(-")
+        for place, each in zip(places, words, strict=True):
+            rest = " ".join(each[shared:])
+            label = f"{stem}… {rest}"[:length].rstrip(" ,:(-") if rest else labels[place]
+            labels[place] = label
+    return labels
+
+
+def _without_year(title: str) -> str:
+    head, bracket, year = title.rpartition(" (")
+    return head if bracket and len(year) <= 6 else title
 
 
 def run_labels(titles: Sequence[str], size: int) -> list[str]:
@@ -167,23 +200,23 @@ def heatmap_chart(
     Parameters
     ----------
     matrix : (n, n), n ≤ 200. labels : (n,) unique. counts : (n,) ratings.
-    least : size of the smallest text, px; labels that do not fit then are left out.
+    least : size of the smallest text, px; labels that do not fit are left out.
     """
     colors = palette(dark)
     n, limit = len(labels), color_limit(matrix)
-    # Below the picture a label takes height from it; beside it there is room.
+    # As long as the labels, so that none is cut a second time.
     across, down = (
         alt.Axis(
-            labelFontSize=least or max(7, min(11, int(270 / max(n, 1)))),
+            labelFontSize=least or _LABEL_SIZE,
             labelLimit=room if least is None else 1.25 * room,
-            labelOverlap=least is not None or n > COMFORTABLE,
+            labelOverlap=least is not None or n > _LEGIBLE_ROWS,
             labelColor=colors.muted,
             labelFlush=False,
             ticks=False,
             domain=False,
             title=None,
         )
-        for room in (105, 170)
+        for room in (150, 170)
     )
     pair = alt.selection_point(name=PAIR, fields=["i", "j"], on="click", empty=False)
     framed = alt.when(pair)

@@ -35,7 +35,9 @@ def chosen_titles(run: Run, model: GaussianModel) -> None:
     row = st.container(horizontal=True, vertical_alignment="bottom")
     items = _choose(key, model, row)
     with row:
-        kind = linked_choice("Show", figures.KINDS, "correlation", key="titles_kind")
+        kind = linked_choice(
+            "Show", figures.KINDS, "correlation", key="titles_kind", box=True, width=180
+        )
         orders = ("similarity", *(name for name in ORDERS if name != "similarity"))
         order = linked_choice(
             "Order",
@@ -108,14 +110,14 @@ def _choose(
     if link_state.unset(state):
         asked = link_state.recall("n")
         st.session_state[state] = min(max(int(asked), 2), most) if asked.isdecimal() else default
-    count = row.slider(
+    count = row.number_input(
         "How many",
         2,
         most,
         key=state,
         help=f"The most rated ones. Up to {figures.COMFORTABLE} can be read at once; the limit is "
         f"{figures.MAX_SHOWN}.",
-        width=200,
+        width=130,
     )
     link_state.keep("n", "" if count == default else str(count))
     return tuple(popular[:count])

@@ -50,6 +50,7 @@ def density_figure(
             hovertemplate="rating %{x:.2f}<br>density %{y:.2f}",
         )
     style(figure, x=f"rating of {name}", y="density", height=300, uirevision="density", dark=dark)
+    figure.update_layout(legend={"x": 0, "xanchor": "left"})  # the toolbar is on the right
     figure.add_vline(x=posterior[0], line={"color": colors.contrast, "width": 1.5, "dash": "dot"})
     figure.update_xaxes(range=RANGE)
     return figure

@@ -24,6 +24,7 @@ from gmc_dashboard.learn.parts import (
     words,
 )
 from gmc_dashboard.shared.components import chart, guard
+from gmc_dashboard.shared.presenting import presenting
 from gmc_dashboard.shared.theme import is_dark
 
 SHARE_BOTH = 0.5
@@ -31,16 +32,17 @@ CLOUD = "learn_cloud_users"
 PRESS = "A click on a slider and the arrow keys move it in small steps."
 LEGEND = (
     ("both", "users who rated both"),
-    ("rug a", "who rated only {}"),
-    ("rug b", "who rated only {}"),
-    ("ring filled", "half of the users"),
-    ("ring dotted", "95 % of the users"),
-    ("guesses", "fill for every rating"),
+    ("rug a", "at the margin: who rated one"),
+    ("ring filled", "half of the users, 95 %"),
     ("rating", "line of this user"),
     ("posterior", "belief along it"),
-    ("prior", "belief without the rating"),
-    ("interval", "95 % interval"),
-    ("diamond", "the fill"),
+    ("diamond", "the fill, 95 % interval"),
+)
+FIRST = (
+    "Each dot is a user: their taste *f* for two movies, *a* and *b*. **Those who like one movie "
+    "tend to like the other, so the cloud is a tilted ellipse.** A user who gave *a* the rating "
+    "*yₐ* and has not rated *b* lies somewhere on a straight line (with noise, near it); the best "
+    "guess for *b*, the fill f̃, is where the cloud is densest on it."
 )
 HELP = (
     (
@@ -101,6 +103,8 @@ AXIS = (0.3, 1.5)
 def show() -> None:
     """The chapter."""
     title("An ellipse for the users, a line for one of them")
+    if not presenting():
+        st.markdown(FIRST)
     place = stage()
     with place.controls:
         movie = _controls()
@@ -109,13 +113,9 @@ def show() -> None:
         words(
             r"\begin{gathered}f\sim\mathcal N(\mu,\Sigma)\\"
             r"\tilde f_b=\mu_b+\frac{\Sigma_{ba}}{\Sigma_{aa}+\sigma^2}\,(y_a-\mu_a)\end{gathered}",
-            "Each dot is a user: their taste *f* for two movies, *a* and *b*. μ is the middle of "
-            "the cloud; Σ is its shape, with the variances $\\Sigma_{aa}$ and $\\Sigma_{bb}$ and "
-            "the covariance $\\Sigma_{ba}$. "
-            "**Those who like one movie tend to like the other, so the cloud is a tilted "
-            "ellipse.** A user who gave *a* the rating *yₐ* and has not rated *b* lies somewhere "
-            "on a straight line (with noise, near it); the best guess for *b*, the fill f̃, is "
-            "where the cloud is densest on it.",
+            "μ is the middle of the cloud; Σ is its shape, with the variances $\\Sigma_{aa}$ and "
+            "$\\Sigma_{bb}$ and the covariance $\\Sigma_{ba}$. Grey dashes: the belief without the "
+            "rating, and, where each rating of *a* would be filled in, the blue ones.",
         )
     _bell(movie)
 
@@ -284,7 +284,7 @@ def _cloud(movie: int, place: Stage) -> None:
         line=plane.Line(movie, rating, RATING.low, RATING.high, RATING.step),
         noise=NOISE.value,
         handles=plane.Handles(AXIS, (MEANS[0].low, MEANS[0].high)),
-        legend=[(look, said.format(lesson.PAIR[look.endswith("b")])) for look, said in LEGEND],
+        legend=LEGEND,
         help=HELP,
     )
     with place.picture:

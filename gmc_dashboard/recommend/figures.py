@@ -228,8 +228,8 @@ def _two_lines(label: str) -> str:
     return "<br>".join(html.escape(line, quote=False) for line in textwrap.wrap(label, _LETTERS))
 
 
-def _path(
-    model: GaussianModel, posterior: Posterior, item: int, top: int
+def explained_path(
+    model: GaussianModel, posterior: Posterior, item: int, top: int = 10
 ) -> list[tuple[str, str, float]]:
     """The explanation as (kind, label, value), the prediction last.
 
@@ -256,37 +256,52 @@ def _path(
 def contributions_figure(
     model: GaussianModel, posterior: Posterior, item: int, *, top: int = 10, dark: bool = False
 ) -> go.Figure:
-    """Waterfall from the item's mean over the rated titles' shares to its prediction."""
+    """What each rated title adds to the item's mean or takes from it, as bars that begin at 0.
+
+    The mean and the prediction are numbers at the ends, without bars: on one axis with the shares,
+    which are a hundredth of them, either would leave nothing of the other to be compared.
+    """
     colors = palette(dark)
-    path = _path(model, posterior, item, top)
+    path = explained_path(model, posterior, item, top)
     labels, values = [label for _, label, _ in path], [value for _, _, value in path]
-    texts = [f"{v:+.3f}" if kind == "relative" else f"{v:.2f}" for kind, _, v in path]
+    added = [kind == "relative" for kind, _, _ in path]
+    places = list(range(len(labels)))
+    shares = [value if share else 0.0 for value, share in zip(values, added, strict=True)]
+    texts = [
+        f"{v:+.3f}" if share else f"<b>{v:.2f}</b>" for v, share in zip(values, added, strict=True)
+    ]
     figure = go.Figure(
-        go.Waterfall(
+        go.Bar(
             orientation="h",
-            y=list(range(len(labels))),
-            x=values,
-            measure=[kind for kind, _, _ in path],
+            y=places,
+            x=shares,
             text=[minus(text) for text in texts],
             textposition="outside",
             cliponaxis=False,
-            connector={"line": {"color": colors.grid, "width": 1}},
-            increasing={"marker": {"color": colors.contrast}},
-            decreasing={"marker": {"color": colors.accent}},
-            totals={"marker": {"color": colors.muted}},
+            marker={"color": [colors.contrast if v > 0 else colors.accent for v in shares]},
             customdata=[html.escape(label, quote=False) for label in labels],
             hovertemplate="%{customdata}<br>%{text}<extra></extra>",
         )
     )
-    unit = "rating" if model.ordinal is None else "latent response, on the scale of ratings"
-    style(figure, x=unit, height=80 + _ROW * len(labels), dark=dark, legend=False)
-    reached = np.cumsum([0.0 if kind == "total" else value for kind, _, value in path])
-    room = max(0.4 * float(np.ptp(reached)), 0.05)  # for the numbers beside the bars
-    figure.update_xaxes(range=[reached.min() - room, reached.max() + room], nticks=6)
+    unit = "rating" if model.ordinal is None else "latent response"
+    style(
+        figure,
+        x=f"what it adds to the {unit}, or takes from it",
+        height=80 + _ROW * len(labels),
+        dark=dark,
+        legend=False,
+    )
+    low, high = min(shares), max(shares)
+    room = max(0.3 * (high - low), 0.05)  # for the numbers beside the bars
+    figure.update_xaxes(range=[low - room, high + room], nticks=6)
+    figure.add_vline(x=0, line={"color": colors.muted, "width": 1})
     figure.update_yaxes(
-        autorange="reversed",
-        tickvals=list(range(len(labels))),
-        ticktext=[_two_lines(label) for label in labels],
+        range=[len(labels) - 0.5, -0.5],
+        tickvals=places,
+        ticktext=[
+            _two_lines(label) if share else f"<b>{_two_lines(label)}</b>"
+            for label, share in zip(labels, added, strict=True)
+        ],
         showgrid=False,
     )
     return figure

@@ -224,13 +224,23 @@ def _go_on(play: Play, rounds: int) -> None:
 
 
 def _ask(scale: RatingScale, play: Play, players: tuple[str, ...], key: str) -> None:
-    """One slider a player; all guesses go in at once."""
+    """One slider a player; all guesses go in at once.
+
+    A slider that nobody has moved is no guess yet: the first press asks for one, a second one
+    without a move says that the middle is meant.
+    """
     low, high = float(scale.low), float(scale.high)
     step = (high - low) / 100 if scale.step is None else float(scale.step)
     keys = {player: f"guess_{key}_{player}" for player in players}
     middle = float(scale.project(scale.midpoint))
 
+    state = f"guess_{key}_asked"
+
     def give() -> None:
+        still = [name for name, own in keys.items() if st.session_state.get(own, middle) == middle]
+        if set(still) - set(st.session_state.get(state, ())):
+            st.session_state[state] = still
+            return
         play.guesses[play.at] = {
             player: float(st.session_state.get(own, middle)) for player, own in keys.items()
         }
@@ -242,6 +252,12 @@ def _ask(scale: RatingScale, play: Play, players: tuple[str, ...], key: str) -> 
         for index, (player, own) in enumerate(keys.items()):
             places[index % len(places)].slider(
                 escape(player), low, high, middle, step, format="%g", key=own
+            )
+        if asked := st.session_state.get(state):
+            whose = "" if len(keys) == 1 else f" of {escape(', '.join(asked))}"
+            st.markdown(
+                f":material/front_hand: The slider{whose} has not been moved. Move it to guess, or "
+                f"press “Reveal” again if {middle:g} is the guess."
             )
         st.form_submit_button("Reveal", type="primary", key="reveal", on_click=give)
 

@@ -13,9 +13,17 @@ from gmc_dashboard.shared.run_actions import start_worker
 from gmc_dashboard.shared.watching import POLL_SECONDS
 
 
+def note(model: GaussianModel) -> str:
+    """Which interval it is, as :func:`note_of` says it, the term explained."""
+    return note_of(model.calibration).replace(
+        "posterior standard deviations",
+        "standard deviations of what the model believes after the ratings (the posterior)",
+    )
+
+
 def draw(run: Run, model: GaussianModel) -> None:
     """The sentence; without a calibration also what is being done about it, or can be."""
-    fact(note_of(model.calibration))
+    fact(note(model))
     if model.calibration is not None or model.ratings is None:
         return
     trouble = calibrations.trouble(context.store(), run.id)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from gmc_core.data.ratings import RatingScale
-from gmc_core.model.calibration import level_of, note_of
+from gmc_core.model.calibration import level_of
 from gmc_core.model.gaussian_model import GaussianModel, Posterior, Recommendation
 from gmc_core.runs.store import Run
 from gmc_dashboard.covariance.views import min_ratings_box
@@ -60,8 +61,11 @@ def recommendations(
     table["Interval"] = figures.interval_texts(table)
     scale = model.scale
     number = st.column_config.NumberColumn
-    event = frame(
+    key = f"recommended_{hash(tuple(r.item for r in found))}"
+    item = _explained(model, found, st.session_state.get(key))
+    frame(
         table,
+        marked=[r.item for r in found].index(item),
         projected=["Title", "Rating", "Interval"],
         height="content" if len(table) <= 12 else 460,
         hide_index=True,
@@ -70,15 +74,15 @@ def recommendations(
             "Title": st.column_config.TextColumn(width=225),
             "Rating": number(format="%g", help=f"Projected to the scale {scale}", width=50),
             "Prediction": number(
-                "Raw",
+                "Unrounded",
                 format="%.2f",
-                help="The prediction itself, by which titles are ranked; “Rating” is the nearest "
+                help="The raw prediction, by which titles are ranked; “Rating” is the nearest "
                 "value on the scale.",
-                width=45,
+                width=75,
             ),
             "Interval": st.column_config.TextColumn(
                 f"{100 * level_of(model.calibration):.4g} %",
-                help=f"Interval of the rating. {note_of(model.calibration)}",
+                help=f"Interval of the rating. {interval_note.note(model)}",
                 width=75,
             ),
             "Genres": st.column_config.TextColumn(width=95),
@@ -86,13 +90,16 @@ def recommendations(
         },
         on_select="rerun",
         selection_mode=("single-row", "single-cell"),
-        key=f"recommended_{hash(tuple(r.item for r in found))}",
+        key=key,
         alt="Recommendations: "
         + "; ".join(f"{r.title}, predicted {r.predicted:.2f}" for r in found[:10]),
     )
-    fact("Click a title, or go to it with the arrow keys, to see why it is recommended.")
+    fact(
+        "The marked title is explained below. Click another, or go to it with the arrow keys, to "
+        "see why it is recommended."
+    )
     with st.container(key=EXPLANATION):
-        _explanation(model, posterior, found, (rows_of(event), cell_rows_of(event)))
+        _explanation(model, posterior, found)
     if words := beyond_scale(table["Prediction"], scale):
         fact(words)
     interval_note.draw(run, model)
@@ -104,14 +111,14 @@ LATENT_HELP = (
 )
 
 
-def _explanation(
-    model: GaussianModel,
-    posterior: Posterior,
-    found: Sequence[Recommendation],
-    ways: Sequence[Sequence[int]],
-) -> None:
-    """ways : the rows chosen by their boxes, and by a cell; the newest choice counts."""
+def _explained(model: GaussianModel, found: Sequence[Recommendation], event: Any) -> int:
+    """The item to explain, chosen in the table or the box below it, else the first of the list.
+
+    event : the table's state from before it is drawn, so that it can mark the row: rows chosen by
+        their boxes, and by a cell; the newest choice counts.
+    """
     items = [r.item for r in found]
+    ways = (rows_of(event), cell_rows_of(event))
     clicked = [items[rows[0]] if rows and rows[0] < len(items) else None for rows in ways]
     before = st.session_state.get("explained_click") or [None] * len(clicked)
     for item, earlier in zip(clicked, before, strict=True):
@@ -119,10 +126,20 @@ def _explanation(
             st.session_state[EXPLAIN] = item
             _chosen()
     st.session_state["explained_click"] = clicked
+    asked = link_state.recall("why")
     if link_state.unset(EXPLAIN):
-        st.session_state[EXPLAIN] = int(model.items.find([link_state.recall("why")])[0])
+        st.session_state[EXPLAIN] = int(model.items.find([asked])[0])
+    elif not asked and CHOSEN not in st.session_state:
+        st.session_state[EXPLAIN] = items[0]  # of a new list, where nobody has chosen
     if st.session_state[EXPLAIN] not in items:
         st.session_state[EXPLAIN] = items[0]
+    return int(st.session_state[EXPLAIN])
+
+
+def _explanation(
+    model: GaussianModel, posterior: Posterior, found: Sequence[Recommendation]
+) -> None:
+    items = [r.item for r in found]
     item = st.selectbox(
         "Why this prediction?",
         items,
@@ -147,7 +164,8 @@ def _explanation(
         "users"
         + (", plus what this user's groups like more or less," if known else "")
         + (", plus what similar users do," if similar else "")
-        + " plus one share for each rated title, exactly. Orange raises it, blue lowers it. A "
+        + " plus one share for each rated title, exactly. The bars are the shares alone and begin "
+        "at 0; the mean and what all add up to are numbers. Orange raises it, blue lowers it. A "
         "share depends on all ratings together: two titles that say the same divide it between "
         "them."
         + (
@@ -174,9 +192,9 @@ def beyond_scale(predictions: Iterable[float], scale: RatingScale) -> str:
     furthest = max(outside, key=lambda value: abs(value - scale.midpoint))
     end = f"at most {scale.high:g}" if furthest > scale.high else f"at least {scale.low:g}"
     return minus(
-        f"A raw prediction such as {furthest:.2f} on a scale of {end} is no mistake: a Gaussian "
-        "has no ends, so the raw value ranks the titles, and the rating is the nearest one on the "
-        "scale."
+        f"An unrounded (raw) prediction such as {furthest:.2f} on a scale of {end} is no "
+        "mistake: a Gaussian has no ends, so the unrounded value ranks the titles, and the rating "
+        "is the nearest one on the scale."
     )
 
 

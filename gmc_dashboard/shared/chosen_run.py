@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -10,7 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 from gmc_core.model.gaussian_model import GaussianModel
 from gmc_core.runs.store import Run, StoreError
 from gmc_core.runs.store.naming import distinct_names
-from gmc_dashboard.shared import context
+from gmc_dashboard.shared import better_run, context
 from gmc_dashboard.shared.components import empty_state, escape, guard
 from gmc_dashboard.shared.linked_choice import linked_choice
 
@@ -27,8 +27,13 @@ def usable_runs() -> list[Run]:
     ]
 
 
+def with_models(runs: Sequence[Run]) -> list[Run]:
+    """Those whose model is there."""
+    return [run for run in runs if context.store().model_path(run.id) is not None]
+
+
 def choose_run(purpose: str, notes: DeltaGenerator) -> Run | None:
-    """A box to choose a run, and the run; the newest with a model, if none is selected.
+    """A box to choose a run, and the run; see :func:`better_run.opening`, if none is selected.
 
     Draws the empty state and returns None if there is nothing to choose from.
 
@@ -43,7 +48,7 @@ def choose_run(purpose: str, notes: DeltaGenerator) -> Run | None:
     names = distinct_names(runs)
     if selected and selected not in by_id:
         with notes:
-            _explain_missing(selected, "The newest run is shown below." if runs else "")
+            _explain_missing(selected, "Another run is shown below." if runs else "")
     if not runs:
         empty_state(
             f"There is no fitted model yet. Fit one to see {purpose}; the sample takes less than a "
@@ -52,10 +57,13 @@ def choose_run(purpose: str, notes: DeltaGenerator) -> Run | None:
             "Fit a model",
         )
         return None
-    ready = [run for run in runs if context.store().model_path(run.id) is not None]
-    default = selected if selected in by_id else (ready or runs)[0].id
+    if selected in by_id:
+        default = selected
+    else:
+        ready = with_models(runs)
+        default = better_run.opening(ready).id if ready else runs[0].id
     # A box of its own for each selection: it may have changed elsewhere since the last was drawn,
-    # and a box that is new on a page would begin with the newest run whatever is selected.
+    # and a box that is new on a page would begin with the first run whatever is selected.
     key = f"chosen_run_{default}"
     chosen = st.selectbox(
         "Model of the run",
@@ -63,6 +71,7 @@ def choose_run(purpose: str, notes: DeltaGenerator) -> Run | None:
         index=list(by_id).index(default),
         format_func=lambda id: f"{names[id]}{_facts(by_id[id])}",
         key=key,
+        label_visibility="collapsed",
         on_change=lambda: context.select_run(st.session_state[key]),
     )
     if chosen is None:
@@ -79,7 +88,7 @@ def choose_run_and_view(
     key: str,
     opening: Callable[[Run], str] | None = None,
 ) -> tuple[Run, str] | None:
-    """The box of :func:`choose_run` and beside it a choice of a view, which is in the URL.
+    """The box of :func:`choose_run` and below it a choice of a view, which is in the URL.
 
     Parameters
     ----------
@@ -92,20 +101,22 @@ def choose_run_and_view(
     The run and the key of the view; None if there is no run, which has been explained then.
     """
     notes = st.container()  # as wide as the page
-    left, right = st.columns([3, 4], vertical_alignment="bottom")
-    with left:
+    # A row of its own: a run's name is a sentence, which half a row cuts. A column, by which the
+    # presentation hides it.
+    [place] = st.columns(1)
+    with place:
         run = choose_run(purpose, notes)
     if run is None:
         return None
-    with right:
-        view = linked_choice(
-            label,
-            views,
-            next(iter(views)),
-            key=key,
-            opening=opening(run) if opening is not None else "",
-            label_visibility="collapsed",
-        )
+    view = linked_choice(
+        label,
+        views,
+        next(iter(views)),
+        key=key,
+        opening=opening(run) if opening is not None else "",
+        label_visibility="collapsed",
+    )
+    better_run.note(run, with_models(usable_runs()))
     return run, view
 
 

@@ -13,23 +13,32 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
 from gmc_dashboard.shared.components import escape
 from gmc_dashboard.shared.presenting import presenting
+from gmc_dashboard.shared.theme import is_dark, palette
 from gmc_dashboard.shared.units import minus
 
 ROWS = 10  # on a projector; 18 px high text leaves no room for more
 
 
-def frame(table: pd.DataFrame, *, projected: Sequence[str] = (), **options: Any) -> Any:
+def frame(
+    table: pd.DataFrame,
+    *,
+    projected: Sequence[str] = (),
+    marked: int | None = None,
+    **options: Any,
+) -> Any:
     """A table with the ``options`` of ``st.dataframe``; returns what that does, None if projected.
 
     projected : the columns that a projector shows, as far as they are there; by default all.
+    marked : place of a row to stand out, from 0: that which something beside the table is about.
     """
     if not presenting():
-        return st.dataframe(table, **options)
+        return st.dataframe(table if marked is None else _with_mark(table, marked), **options)
     wanted = projected or options.get("column_order") or table.columns
     columns = [name for name in wanted if name in table.columns]
     shown = table[columns].head(ROWS)
@@ -42,6 +51,12 @@ def frame(table: pd.DataFrame, *, projected: Sequence[str] = (), **options: Any)
     if len(table) > len(shown):
         st.markdown(f"… and {len(table) - len(shown):,} more")
     return None
+
+
+def _with_mark(table: pd.DataFrame, place: int) -> Any:
+    looks = np.full(table.shape, "", dtype=object)
+    looks[place] = f"background-color: {palette(is_dark()).sequential[1]}; font-weight: 600"
+    return table.style.apply(lambda _: looks, axis=None)
 
 
 def rows_of(event: Any) -> list[int]:

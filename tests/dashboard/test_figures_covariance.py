@@ -50,7 +50,7 @@ def test_axis_labels_are_unique(model):
     items = [0, 0, 1]
     labels = figures.axis_labels(model, items)
     assert labels[0].endswith(str(model.items.ids[0]))
-    assert labels[2] == figures.short(model.title(1))
+    assert labels[2] == figures.short(model.title(1), 20)
     assert figures.axis_labels(model, []) == []
 
 

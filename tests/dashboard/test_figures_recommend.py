@@ -63,21 +63,31 @@ def test_recommendations_table_has_projected_and_raw(model, posterior):
 
 
 @pytest.mark.parametrize("top", [3, 14, 50])
-def test_the_waterfall_ends_at_the_prediction(model, posterior, top):
-    figure = figures.contributions_figure(model, posterior, 40, top=top)
-    steps = figure.data[0].x
+def test_the_explanation_ends_at_the_prediction(model, posterior, top):
+    steps = [value for _, _, value in figures.explained_path(model, posterior, 40, top)]
     assert steps[0] == model.gaussian.mean[40]
     assert sum(steps[:-1]) == pytest.approx(posterior.mean[40], abs=1e-10)
     assert steps[-1] == posterior.mean[40]
     assert f"{posterior.mean[40]:.3f}" in figures.describe_contributions(model, posterior, 40, top)
 
 
-def test_the_waterfall_without_ratings_is_the_mean(model):
+def test_only_shares_are_bars_and_they_begin_at_zero(model, posterior):
+    steps = [value for _, _, value in figures.explained_path(model, posterior, 40)]
+    figure = figures.contributions_figure(model, posterior, 40)
+    bars = figure.data[0]
+    assert list(bars.x) == [0.0, *steps[1:-1], 0.0]
+    assert bars.base is None
+    low, high = figure.layout.xaxis.range
+    assert low < 0 < high
+    assert f"{steps[0]:.2f}" in bars.text[0]
+    assert f"{steps[-1]:.2f}" in bars.text[-1]
+
+
+def test_the_explanation_without_ratings_is_the_mean(model):
     prior = model.posterior([], [])
-    assert (
-        list(figures.contributions_figure(model, prior, 3).data[0].x)
-        == [model.gaussian.mean[3]] * 2
-    )
+    steps = [value for _, _, value in figures.explained_path(model, prior, 3)]
+    assert steps == [model.gaussian.mean[3]] * 2
+    assert list(figures.contributions_figure(model, prior, 3).data[0].x) == [0.0, 0.0]
     assert "nothing rated" in figures.describe_contributions(model, prior, 3)
 
 

@@ -60,7 +60,7 @@ def test_a_run_that_does_not_exist_is_a_sentence(ids):
     at = opened(PAGE, run="nothing")
     assert not at.exception
     assert "There is no run" in at.warning[0].value
-    assert "newest run is shown below" in at.warning[0].value
+    assert "Another run is shown below" in at.warning[0].value
     box = next(box for box in at.selectbox if box.label == "Model of the run")
     assert box.value in ids.values()
 

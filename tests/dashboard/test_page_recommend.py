@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -18,8 +19,8 @@ from gmc_dashboard.recommend import one_user, ratings_file
 from gmc_dashboard.recommend.figures import (
     KNOWN,
     SIMILAR,
-    contributions_figure,
     describe_contributions,
+    explained_path,
     recommendations_json,
 )
 
@@ -259,6 +260,28 @@ def test_the_explanation_follows_the_choice(ids, model):
     rated = f"{model.items.ids[3]}:5"
     linked = opened(PAGE, run=ids["weak"], rated=rated, why=str(model.items.ids[item]))
     assert linked.selectbox(key="explained_title").value == item
+    assert marked_row(linked) == 4
+
+
+def marked_row(at):
+    """The place of the one row of the list that stands out."""
+    frame = next(one for one in at.dataframe if "Interval" in one.value.columns)
+    rows = re.findall(r"row(\d+)_col", frame.proto.styler.styles)
+    [row] = set(rows)
+    return int(row)
+
+
+def test_the_first_title_of_a_new_list_is_explained_where_nobody_has_chosen(ids, model):
+    at = opened(PAGE, run=ids["weak"])
+    first = shown(at)["Id"].iloc[0]
+    assert marked_row(at) == 0
+    at = at.number_input(key="least").set_value(0).run()
+    at = add(at, model.title(int(model.items.find([first])[0])))
+    at = rate(at, model.title(int(model.items.find([first])[0])), "1")
+    assert not at.exception
+    explained = at.selectbox(key="explained_title").value
+    assert str(model.items.ids[explained]) == str(shown(at)["Id"].iloc[0])
+    assert marked_row(at) == 0
 
 
 def test_a_linked_user_and_the_hidden_rating(ids, model):
@@ -475,8 +498,7 @@ def test_the_explanation_adds_up_with_what_else_is_known(known):
         assert entry["before_any_rating"] + shares == pytest.approx(entry["prediction"])
         assert entry["before_any_rating"] != pytest.approx(entry["mean_of_all_users"], abs=0.01)
     item = found[0].item
-    figure = contributions_figure(model, posterior, item)
-    steps = figure.data[0].x
+    steps = [value for _, _, value in explained_path(model, posterior, item)]
     assert sum(steps[:-1]) == pytest.approx(steps[-1]) == pytest.approx(posterior.mean[item])
     assert KNOWN in describe_contributions(model, posterior, item)
 
@@ -497,10 +519,10 @@ def test_similar_users_are_one_part_of_the_explanation(tmp_path, monkeypatch):
     items, values = model.ratings.of_user(user)
     posterior = model.posterior(items, values, model.covariates_of(model.ratings, user))
     item = model.recommend(posterior, 1)[0].item
-    figure = contributions_figure(model, posterior, item).data[0]
-    steps = [x for x, kind in zip(figure.x, figure.measure, strict=True) if kind != "total"]
-    assert sum(steps) == pytest.approx(figure.x[-1])
-    assert any(SIMILAR.split()[1] in label for label in figure.customdata)
+    path = explained_path(model, posterior, item)
+    steps = [value for kind, _, value in path if kind != "total"]
+    assert sum(steps) == pytest.approx(path[-1][2])
+    assert any(SIMILAR.split()[1] in label for _, label, _ in path)
     assert SIMILAR in describe_contributions(model, posterior, item)
     for view in ("titles", "axes"):
         assert not opened("pages/covariance.py", run=run, view=view).exception

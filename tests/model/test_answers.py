@@ -142,9 +142,9 @@ def test_all_who_know_a_user_by_their_ratings_agree_with_the_fit(fitted):
             total = entry["before_any_rating"] + sum(s["share"] for s in entry["shares"])
             total += entry.get("similar_users", 0.0)
             assert total == pytest.approx(entry["latent"])
-        path = figures.contributions_figure(model, posterior, int(items[0])).data[0]
-        assert path.x[-1] == pytest.approx(expected[0], abs=1e-6)
-        steps = sum(x for x, kind in zip(path.x, path.measure, strict=True) if kind != "total")
+        path = figures.explained_path(model, posterior, int(items[0]))
+        assert path[-1][2] == pytest.approx(expected[0], abs=1e-6)
+        steps = sum(value for kind, _, value in path if kind != "total")
         assert steps == pytest.approx(expected[0], abs=1e-6)
         words = figures.describe_contributions(model, posterior, int(items[0]))
         assert f"{expected[0]:.3f}" in words

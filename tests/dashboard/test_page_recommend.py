@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -260,28 +259,6 @@ def test_the_explanation_follows_the_choice(ids, model):
     rated = f"{model.items.ids[3]}:5"
     linked = opened(PAGE, run=ids["weak"], rated=rated, why=str(model.items.ids[item]))
     assert linked.selectbox(key="explained_title").value == item
-    assert marked_row(linked) == 4
-
-
-def marked_row(at):
-    """The place of the one row of the list that stands out."""
-    frame = next(one for one in at.dataframe if "Interval" in one.value.columns)
-    rows = re.findall(r"row(\d+)_col", frame.proto.styler.styles)
-    [row] = set(rows)
-    return int(row)
-
-
-def test_the_first_title_of_a_new_list_is_explained_where_nobody_has_chosen(ids, model):
-    at = opened(PAGE, run=ids["weak"])
-    first = shown(at)["Id"].iloc[0]
-    assert marked_row(at) == 0
-    at = at.number_input(key="least").set_value(0).run()
-    at = add(at, model.title(int(model.items.find([first])[0])))
-    at = rate(at, model.title(int(model.items.find([first])[0])), "1")
-    assert not at.exception
-    explained = at.selectbox(key="explained_title").value
-    assert str(model.items.ids[explained]) == str(shown(at)["Id"].iloc[0])
-    assert marked_row(at) == 0
 
 
 def test_a_linked_user_and_the_hidden_rating(ids, model):

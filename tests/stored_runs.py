@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import secrets
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import streamlit as st
@@ -186,9 +184,7 @@ def use_folders(tmp_path: Path, monkeypatch: Any) -> list[Store]:
     monkeypatch.setenv("GMC_CACHE", str(tmp_path / "cache"))
     st.cache_resource.clear()
     asked: list[Store] = []
-    monkeypatch.setitem(
-        sys.modules, "gmc_core.runs.worker", SimpleNamespace(ensure_worker=asked.append)
-    )
+    monkeypatch.setattr("gmc_core.runs.worker.ensure_worker", asked.append)
     return asked
 
 

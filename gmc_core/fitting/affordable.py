@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from gmc_core.base.errors import ConfigError
 from gmc_core.base.times import duration
 from gmc_core.data.ratings import RatingScale
+from gmc_core.fitting.checks import check_range
 from gmc_core.fitting.cost import Cost, check_memory, estimate_fit
 from gmc_core.fitting.duration import Estimate, estimate_seconds
 from gmc_core.fitting.shape import Expected, Shape
@@ -109,6 +110,7 @@ def check_expected(
     scale : of the ratings. The others: as there.
     """
     for wanted in fits:
+        check_range(wanted.settings, scale)
         settings = wanted.settings.resolved(scale, len(expected.item_counts))
         shape = expected.shape(settings)
         if shape is None or not len(shape.sizes) or not shape.dimension:

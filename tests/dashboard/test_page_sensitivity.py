@@ -120,7 +120,7 @@ def test_running_fills_in(store):
     (run,) = store.runs(parent=sweep.id, state="running")
     store.rows("UPDATE runs SET iteration_began = ? WHERE id = ?", time.time() - 40, run.id)
     text = progress_text(sweep, store.runs(parent=sweep.id))
-    assert f"Now: ε = {run.config.fit.epsilon:g}, " in text and "for 40 s." in text
+    assert f"Now: ε = {run.config.fit.epsilon:g}, " in text and "for 40 s" in text
 
 
 def test_finished_answers_in_words(store):

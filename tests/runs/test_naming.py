@@ -188,7 +188,8 @@ def test_a_waiting_run_is_repeated_with_the_options_that_it_was_given(store, tmp
     data.write_text("who;what;how\na;x;1,5\nb;x;99\n")
     given = ["--separator=;", "--decimal=,", "--header", "--columns=user=1,item=2,rating=3"]
     given += ["--encoding=utf-8", "--scale=1,5,0.5", "--duplicates=first", "--format=delimited"]
-    given += ["--not-rated=99", "--not-rated=NR"]
+    given += ["--not-rated=99", "--not-rated=NR", "--min-user-ratings=1", "--min-item-ratings=1"]
+    given += ["--protocol=none"]
     assert main(["fit", "--detach", f"--data={data}", *given]) == 0
     run = capsys.readouterr().out.strip()
     assert main(["runs", "show", run]) == 0

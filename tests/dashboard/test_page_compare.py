@@ -172,7 +172,7 @@ def test_running_fills_in_and_can_be_cancelled(store):
     assert not at.error
     text = at.get("progress")[0].proto.text
     assert text.startswith("3 of 9 fits are done. Now: User and item bias, seed 1")
-    assert "left." in text
+    assert "left." in text or "longer than estimated" in text  # on a slow machine
     assert "Lowest so far" in texts(at)
     assert len(charts(at)) == 2
     assert len(at.dataframe[0].value) == 3

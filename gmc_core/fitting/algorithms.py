@@ -50,17 +50,14 @@ def algorithm(
     assert settings.epsilon is not None
     if settings.average_rank:
         beside = settings.low_rank_beside(train.scale, train.n_items)
-        dense, low_rank = (
-            algorithm(
-                one, train, signals, seen, team,
-                ordinal=ordinal, clusters=clusters, users=users, start=start,
-            )
-            # An error that ratings of a session share is not of low rank.
-            for one, seen in (
-                (replace(settings, average_rank=0), noise),
-                (beside, replace(noise, session=None)),
-            )
-        )  # fmt: skip
+        shared_by_both: dict[str, Any] = dict(
+            ordinal=ordinal, clusters=clusters, users=users, start=start
+        )
+        itself = replace(settings, average_rank=0)
+        dense = algorithm(itself, train, signals, noise, team, **shared_by_both)
+        # An error that ratings of a session share is not of low rank.
+        plain = replace(noise, session=None)
+        low_rank = algorithm(beside, train, signals, plain, team, **shared_by_both)
         assert isinstance(dense, ExactEm) and isinstance(low_rank, FactorEm)
         return AveragedEm(dense, low_rank, start(), settings.iterations)
     if not settings.is_exact:

@@ -57,8 +57,7 @@ class AveragedEm:
 
     def resume(self, state: EmState) -> EmState:
         """As the dense algorithm does."""
-        if self._other.iteration == 0:
-            self._other = self._low_rank.resume(self._other)
+        self._other = self._low_rank.resume(self._other)
         return self._dense.resume(state)
 
     def m_step(self, state: EmState, spare: FloatArray | None) -> tuple[EmState, float | None]:
@@ -67,7 +66,7 @@ class AveragedEm:
         The change of Σ is the dense algorithm's own.
         """
         new, change = self._dense.m_step(state, spare)
-        while self._other.iteration < min(new.iteration, self._iterations):
+        while self._other.iteration < new.iteration:
             self._advance()
         if new.iteration == self._iterations:
             gaussian = averaged(new.gaussian, self._other.gaussian, self._dense.team)

@@ -94,41 +94,44 @@ def presets(scale: RatingScale) -> None:
     """Buttons that set all controls at once."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", width="content"):
         st.caption("Presets", width="content")
-        st.button(
-            "Paper",
-            key="preset_paper",
-            icon=":material/article:",
-            help=f"ε = {PAPER_EPSILON:g}, L = {PAPER_ITERATIONS}, no noise, rows as signals, "
+        _preset_button(
+            "paper",
+            ":material/article:",
+            f"ε = {PAPER_EPSILON:g}, L = {PAPER_ITERATIONS}, no noise, rows as signals, "
             "float64, 3 repetitions",
-            on_click=_set,
-            args=({**PAPER, "epsilon": paper_epsilon(scale)},),
+            {**PAPER, "epsilon": paper_epsilon(scale)},
         )
-        st.button(
-            "Quick",
-            key="preset_quick",
-            icon=":material/bolt:",
-            help="L = 5, float32, 1 repetition; otherwise the paper's settings",
-            on_click=_set,
-            args=({**QUICK, "epsilon": paper_epsilon(scale)},),
+        _preset_button(
+            "quick",
+            ":material/bolt:",
+            "L = 5, float32, 1 repetition; otherwise the paper's settings",
+            {**QUICK, "epsilon": paper_epsilon(scale)},
         )
-        st.button(
-            "Fast",
-            key="preset_fast",
-            icon=":material/speed:",
-            help="Low rank: Σ = W Wᵀ + γ Id of rank 31, L = 5, float32, 1 repetition. The best "
+        _preset_button(
+            "fast",
+            ":material/speed:",
+            "Low rank: Σ = W Wᵀ + γ Id of rank 31, L = 5, float32, 1 repetition. The best "
             "figures for the shortest wait.",
-            on_click=_set,
-            args=(_preset("fast", scale),),
+            _preset("fast", scale),
         )
-        st.button(
-            "Best",
-            key="preset_best",
-            icon=":material/trophy:",
-            help="Two-sided, averaged with a low-rank fit, float32, 1 repetition: the lowest error "
+        _preset_button(
+            "best",
+            ":material/trophy:",
+            "Two-sided, averaged with a low-rank fit, float32, 1 repetition: the lowest error "
             "that was measured, and twice the wait of ordered ratings.",
-            on_click=_set,
-            args=(_preset("best", scale),),
+            _preset("best", scale),
         )
+
+
+def _preset_button(name: str, icon: str, about: str, values: dict[str, Any]) -> None:
+    st.button(
+        name.capitalize(),
+        key=f"preset_{name}",
+        icon=icon,
+        help=about,
+        on_click=_set,
+        args=(values,),
+    )
 
 
 def _preset(name: str, scale: RatingScale) -> dict[str, Any]:

@@ -62,6 +62,17 @@ def test_help_imports_nothing_slow():
     assert done.returncode == 0
 
 
+def test_reading_and_fitting_import_no_statistics():
+    """scipy.stats alone would make every command a third longer to start."""
+    code = (
+        "import sys, gmc_core.cli.data, gmc_core.cli.fit, gmc_core.fitting.experiment\n"
+        "import gmc_core.data.readers, gmc_core.protocol.metrics, gmc_core.tables.pooling\n"
+        "sys.exit('scipy.stats' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
+    assert done.returncode == 0
+
+
 def test_lists_are_those_of_the_readers():
     assert reading_options.FORMATS == readers.FORMATS
     assert reading_options.POLICIES == readers.POLICIES

@@ -33,6 +33,7 @@ from gmc_dashboard.shared.components import (
     guard,
     number_row,
     page_header,
+    told,
 )
 from gmc_dashboard.shared.frames import frame
 from gmc_dashboard.shared.linked_choice import linked_choice, linked_choices
@@ -146,7 +147,7 @@ def one(run: Run) -> None:
             st.button("Resume", key="resume", type="primary", on_click=resume, args=(run.id,))
         delete([run])
     if run.message:
-        st.caption(escape(run.message))
+        st.caption(told(run.message))
     if not run.reusable:
         st.caption(NOT_OURS)
     left, right = st.columns([1, 2], gap="small")

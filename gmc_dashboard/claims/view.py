@@ -26,7 +26,7 @@ from gmc_core.runs.comparisons import now_computed
 from gmc_core.runs.store.waiting import LONG_SECONDS, spent_in_iteration
 from gmc_dashboard.claims import figures as figures
 from gmc_dashboard.shared import context
-from gmc_dashboard.shared.components import chart, download, escape, guard
+from gmc_dashboard.shared.components import chart, download, escape, guard, told
 from gmc_dashboard.shared.frames import frame
 from gmc_dashboard.shared.run_actions import start_worker
 from gmc_dashboard.shared.theme import is_dark
@@ -184,10 +184,10 @@ def _stopped(progress: Progress) -> None:
     for name in progress.missing:
         run = progress.runs.get(name)
         if run is not None and run.state == "failed":
-            st.warning(f"{escape(run.title)}: {escape(run.message)}", icon=":material/error:")
+            st.warning(f"{escape(run.title)}: {told(run.message)}", icon=":material/error:")
     compared = progress.comparison
     if compared is not None and compared.state == "failed":
-        st.warning(f"The comparison failed: {escape(compared.message)}", icon=":material/error:")
+        st.warning(f"The comparison failed: {told(compared.message)}", icon=":material/error:")
 
 
 def results(subject: Subject, key: tuple[Any, ...]) -> Results:

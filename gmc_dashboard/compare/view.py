@@ -28,7 +28,7 @@ from gmc_dashboard.fit.run_view import STATES
 from gmc_dashboard.fit.run_words import waiting_text
 from gmc_dashboard.results import random_table
 from gmc_dashboard.shared import context, found_run
-from gmc_dashboard.shared.components import chart, download, escape, guard
+from gmc_dashboard.shared.components import chart, download, escape, guard, told
 from gmc_dashboard.shared.control_bar import Action, control_bar
 from gmc_dashboard.shared.frames import frame
 from gmc_dashboard.shared.presenting import presenting
@@ -160,7 +160,7 @@ def _body(identity: str, state: str, reference: str, metric: figures.Metric, cpu
     _table(rows, metric)
     for row in rows:
         if row.failure:
-            st.warning(f"{escape(row.label)}: {escape(row.failure)}", icon=":material/error:")
+            st.warning(f"{escape(row.label)}: {told(row.failure)}", icon=":material/error:")
     published = random_table_for(run.data) if is_random_tenth(run.config) else None
     if published is not None:
         with st.expander(f"What others report on a random tenth of {published.data_set}"):
@@ -194,7 +194,7 @@ def _fits(run: Run) -> str:
 
 def _ended(run: Run) -> None:
     """Why it ended early, and what to do."""
-    text = f"{_fits(run)} {escape(run.message)}".strip()
+    text = f"{_fits(run)} {told(run.message)}".strip()
     show_as = st.error if run.state == "failed" else st.warning
     if run.state != "interrupted":  # of which the message says so
         text += " Resume computes the rest."

@@ -13,7 +13,7 @@ from gmc_core.data import datasets, sample
 from gmc_core.data.readers import DelimitedOptions, Preview
 from gmc_dashboard.data import own_file
 from gmc_dashboard.shared import context, sources
-from gmc_dashboard.shared.components import escape, fact, guard
+from gmc_dashboard.shared.components import escape, fact, guard, told
 from gmc_dashboard.shared.units import bytes_text
 
 MODES = {"sample": "Sample", "named": "Named data set", "own": "My own file"}
@@ -257,7 +257,7 @@ def _table(found: own_file.Inspection, first: Preview) -> str:
         alt="The first rows of the file, with the role of each column in its heading",
     )
     if problem:
-        st.warning(escape(problem), icon=":material/warning:")
+        st.warning(told(problem), icon=":material/warning:")
     reading = {} if options is None else own_file.reading(options, policy)
     token = "" if options is None else sources.token_of(found.path, reading)
     if _use("Read the file", token, disabled=bool(problem)) and options is not None:

@@ -16,7 +16,7 @@ from gmc_core.gaussian.settings import FitSettings
 from gmc_core.runs.store.run import LONG_KEY
 from gmc_core.runs.store.waiting import cost_with_estimate
 from gmc_dashboard.shared import context, sources
-from gmc_dashboard.shared.components import escape
+from gmc_dashboard.shared.components import told
 from gmc_dashboard.shared.units import bytes_text, whole_duration
 
 
@@ -77,10 +77,10 @@ def verdict_on(fits: Sequence[tuple[Wanted, Cost, Estimate]], key: str) -> Verdi
         try:
             check_affordable(wanted, cost, estimate)
         except ResourceError as error:
-            st.error(escape(str(error)), icon=":material/memory:")
+            st.error(told(str(error)), icon=":material/memory:")
             possible = False
         except TooLongError as error:
-            st.warning(escape(str(error)), icon=":material/hourglass_top:")
+            st.warning(told(str(error)), icon=":material/hourglass_top:")
             long = True
     if not long:
         return Verdict(possible, False)

@@ -23,7 +23,7 @@ from gmc_core.runs.store import Run, StoreError
 from gmc_core.runs.store.naming import distinct_names
 from gmc_dashboard.fit.run_words import name_help, status_text
 from gmc_dashboard.shared import context, link_state, tour
-from gmc_dashboard.shared.components import escape, to_the_top
+from gmc_dashboard.shared.components import escape, to_the_top, told
 from gmc_dashboard.shared.units import minus
 
 PARAMETER = "with"
@@ -189,7 +189,7 @@ def opened(run: Run) -> None:
 def _outcome(run: Run, other: Run) -> str:
     nmae = (other.summary or {}).get("nmae")
     if other.state != "finished" or nmae is None:
-        return escape(other.message) or "it has no figure to compare."
+        return told(other.message) or "it has no figure to compare."
     found = difference(context.store(), other, run)
     if found is None:
         return f"NMAE {nmae:.4f}."

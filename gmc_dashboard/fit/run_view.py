@@ -22,7 +22,7 @@ from gmc_dashboard.fit import advice, overlay, playing
 from gmc_dashboard.fit import figures as figures
 from gmc_dashboard.fit.run_words import name_help, result_sentence, scale_words, status_text
 from gmc_dashboard.shared import context, found_run, tour
-from gmc_dashboard.shared.components import chart, escape, guard
+from gmc_dashboard.shared.components import chart, escape, guard, told
 from gmc_dashboard.shared.control_bar import Action, Badge, control_bar
 from gmc_dashboard.shared.presenting import presenting
 from gmc_dashboard.shared.references import PAPER_LABEL, References, references, try_again
@@ -307,12 +307,12 @@ def _status(run: Run, curves: Curves, seen: Evidence | None = None) -> None:
     text = status_text(run, curves)
     if run.state == "failed":
         st.error(
-            f"{escape(run.message)}  \n{_remedy(run)}",
+            f"{told(run.message)}  \n{_remedy(run)}",
             icon=":material/error:",
         )
     elif run.state == "interrupted":
         st.warning(
-            f"{escape(run.message) or 'The worker ended before the run did.'} {text} Nothing that "
+            f"{told(run.message) or 'The worker ended before the run did.'} {text} Nothing that "
             "is shown here is lost: resume it to finish.",
             icon=":material/power_off:",
         )
@@ -450,7 +450,7 @@ def _after(run: Run) -> None:
         seconds = sum(r.seconds for curve in context.curves_of(run) for r in curve)
         st.caption(
             f"Computed in {duration(seconds)} of iterations; {bytes_text(run.disk_bytes)} on disk; "
-            f"version {run.version}. {escape(run.message)}"
+            f"version {run.version}. {told(run.message)}"
         )
         if not run.reusable:
             st.caption(NOT_OURS)

@@ -25,7 +25,7 @@ from gmc_dashboard.fit.run_view import STATES, notice_change
 from gmc_dashboard.fit.run_words import compiling_text, waiting_text
 from gmc_dashboard.sensitivity import figures as figures
 from gmc_dashboard.shared import context, found_run
-from gmc_dashboard.shared.components import chart, download, escape, guard
+from gmc_dashboard.shared.components import chart, download, guard, told
 from gmc_dashboard.shared.control_bar import Action, control_bar
 from gmc_dashboard.shared.run_actions import cancel, exports, resume, start_worker
 from gmc_dashboard.shared.tables import to_csv
@@ -106,7 +106,7 @@ def _body(identity: str, state: str) -> None:
         st.progress(sweep.progress, text=progress_text(sweep, children))
     elif sweep.state != "finished":
         failed = sorted({run.message for run in children if run.state == "failed"})
-        reason = f" {escape(' '.join(failed))}" if failed else ""
+        reason = f" {told(' '.join(failed))}" if failed else ""
         st.warning(
             f"The sweep is {STATES[sweep.state][0]}: {done} of {total} fits are done.{reason} "
             "“Resume” computes the rest.",

@@ -8,7 +8,7 @@ from gmc_core.base.errors import DataError
 from gmc_core.data.ratings import Ratings
 from gmc_core.protocol.filters import FilterReport
 from gmc_dashboard.shared import context, sources
-from gmc_dashboard.shared.components import empty_state, escape
+from gmc_dashboard.shared.components import empty_state, escape, told
 
 
 def filtered_or_way_on() -> tuple[Ratings, FilterReport] | None:
@@ -16,7 +16,7 @@ def filtered_or_way_on() -> tuple[Ratings, FilterReport] | None:
     try:
         return context.filtered()
     except DataError as error:
-        empty_state(escape(str(error)), "pages/data.py", "Choose the data")
+        empty_state(told(str(error)), "pages/data.py", "Choose the data")
         return None
 
 

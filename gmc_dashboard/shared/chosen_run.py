@@ -11,7 +11,7 @@ from gmc_core.model.gaussian_model import GaussianModel
 from gmc_core.runs.store import Run, StoreError
 from gmc_core.runs.store.naming import distinct_names
 from gmc_dashboard.shared import better_run, context
-from gmc_dashboard.shared.components import empty_state, escape, guard
+from gmc_dashboard.shared.components import empty_state, escape, guard, told
 from gmc_dashboard.shared.linked_choice import linked_choice
 
 POLL_SECONDS = 2.0
@@ -177,7 +177,7 @@ def _explain_missing(id: str, instead: str) -> None:
         text = "A comparison keeps predictions and no models."
     else:
         text = f"The run {escape(context.run_label(run))} is {run.state} and has no model."
-        text += f" {escape(run.message)}" if run.message else ""
+        text += f" {told(run.message)}" if run.message else ""
     st.info(f"{text} {instead}", icon=":material/info:")
 
 

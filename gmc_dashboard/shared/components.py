@@ -21,6 +21,7 @@ from gmc_core.base.errors import GmcError
 from gmc_core.runs.store.errors import explain
 from gmc_dashboard import app_folder
 from gmc_dashboard.shared import history, presenting, tour, warm_up
+from gmc_dashboard.shared.page_words import in_page_words
 from gmc_dashboard.shared.places import home_folder
 from gmc_dashboard.shared.theme import waiting
 from gmc_dashboard.shared.units import minus
@@ -179,7 +180,7 @@ def sentence_of(error: BaseException) -> str:
     goes to the log file under that number.
     """
     if isinstance(error, GmcError):
-        return escape(str(error))
+        return told(str(error))
     if (problem := _disk_problem(error)) is not None:
         return escape(problem)
     number = secrets.token_hex(4)
@@ -237,6 +238,11 @@ def _logger() -> logging.Logger:
         logger.addHandler(handler)
         logger.propagate = False
     return logger
+
+
+def told(text: str) -> str:
+    """What the core says, in the words of the pages, as Markdown."""
+    return escape(in_page_words(text))
 
 
 def escape(text: str) -> str:

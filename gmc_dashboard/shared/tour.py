@@ -199,8 +199,8 @@ def banner() -> None:
             st.markdown(f"**{number} of {len(STEPS)}**", width="content")
             _way("Back", number - 1, step, ":material/arrow_back:", "PageUp")
             last = number == len(STEPS)
-            if not last:
-                _way("Next", number + 1, step, ":material/arrow_forward:", "PageDown")
+            # Idle at the end, so that one press too many of it does not leave the tour.
+            _way("Next", number + 1, step, ":material/arrow_forward:", "PageDown")
             st.button(
                 "Done" if last else "Stop",
                 key="tour_stop",
@@ -277,7 +277,7 @@ def _way(label: str, number: int, step: Step, icon: str, key: str) -> None:
         label,
         key=f"{'leave_to_tour' if leaves else 'tour'}_{label.lower()}",
         icon=icon,
-        type="primary" if label == "Next" else "secondary",
+        type="primary" if label == "Next" and there else "secondary",
         shortcut=key,
         disabled=not there,
     ):

@@ -46,6 +46,25 @@ def test_short_keeps_the_year():
     assert figures.short("Alien (1979)") == "Alien (1979)"
 
 
+def test_labels_that_would_begin_alike_keep_what_differs():
+    episodes = [
+        "Star Wars: Episode IV - A New Hope (1977)",
+        "Star Wars: Episode V - The Empire Strikes Back (1980)",
+        "Star Wars: Episode VI - Return of the Jedi (1983)",
+    ]
+    other = "Dr. Strangelove or: How I Learned to Stop Worrying (1963)"
+    labels = figures.distinct_short([*episodes, other, "Alien (1979)"], 24)
+    assert labels[0].startswith("Star Wars… IV - A New")
+    assert labels[1].startswith("Star Wars… V - The")
+    assert labels[2].startswith("Star Wars… VI - Return")
+    # What is cut alone is cut as before, and what is short is not cut.
+    assert labels[3:] == [figures.short(other, 24), "Alien (1979)"]
+    assert max(map(len, labels)) <= 24
+    # Where nothing but the year differs, the year is what is kept.
+    twice = [f"The Very Long Title of a Film ({year})" for year in (1950, 1998)]
+    assert figures.distinct_short(twice, 24) == [figures.short(title, 24) for title in twice]
+
+
 def test_axis_labels_are_unique(model):
     items = [0, 0, 1]
     labels = figures.axis_labels(model, items)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -259,6 +260,22 @@ def test_the_explanation_follows_the_choice(ids, model):
     rated = f"{model.items.ids[3]}:5"
     linked = opened(PAGE, run=ids["weak"], rated=rated, why=str(model.items.ids[item]))
     assert linked.selectbox(key="explained_title").value == item
+
+
+def marked_rows(at):
+    """The rows of the recommendations that look different from the others."""
+    table = next(frame for frame in at.dataframe if "Interval" in frame.value.columns)
+    return sorted(
+        {int(row) for row in re.findall(r"_row(\d+)_col", table.proto.arrow_data.styler.styles)}
+    )
+
+
+def test_the_row_that_is_explained_is_the_marked_one(ids, model):
+    at = opened(PAGE, run=ids["weak"], rated=f"{model.items.ids[3]}:5")
+    assert marked_rows(at) == [0]
+    why = at.selectbox(key="explained_title")
+    at = why.select(why.options[4]).run()
+    assert marked_rows(at) == [4]
 
 
 def test_a_linked_user_and_the_hidden_rating(ids, model):

@@ -34,7 +34,7 @@ wheel: $(VENV)/ready-dev
 	$(BIN)/python -m hatchling build -d dist
 
 # All tests, browser included; installs what they need. Three processes, since the one that
-# drives the browser mostly waits; the numerical code is compiled before they all want it.
+# drives the browser waits as well; the numerical code is compiled before they all want it.
 test: $(VENV)/ready-dev
 	$(BIN)/python -m tests.browser.install
 	$(BIN)/python -m gmc_core.fitting.compiling

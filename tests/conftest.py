@@ -1,6 +1,6 @@
 """How all tests run: their priority, and how processes share them (``pytest -n 3``, pytest-xdist).
 
-There are more processes than cores, since one that drives a browser mostly waits.
+There are more processes than cores, since one that drives a browser waits as well.
 """
 
 from __future__ import annotations
@@ -20,12 +20,23 @@ os.environ["GMC_SPARE_TIME"] = "0"
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Whole files, in order: those of the browser come first, as they take longest."""
+    """Whole files; those of the browser in one process as long as there are others.
+
+    A page that waits still draws, so that browsers beside each other take each other's time.
+    """
     from xdist.scheduler import LoadScopeScheduling
 
     class Files(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             return nodeid.partition("::")[0]
+
+        def _assign_work_unit(self, node: Any) -> None:
+            browses = node is self.nodes[0]
+            for file in self.workqueue:
+                if file.startswith("tests/browser/") == browses:
+                    self.workqueue.move_to_end(file, last=False)
+                    break
+            super()._assign_work_unit(node)
 
     config.option.loadscopereorder = False
     return Files(config, log)

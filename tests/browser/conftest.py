@@ -91,7 +91,8 @@ def new_page(browser, requests: Requests) -> Iterator[object]:
     contexts = []
 
     def make(theme: str = "light") -> object:
-        context = browser.new_context(viewport=SIZE, color_scheme=theme)
+        # Without animations, which are drawn by the processor.
+        context = browser.new_context(viewport=SIZE, color_scheme=theme, reduced_motion="reduce")
         context.set_default_timeout(PATIENCE_MS)
         contexts.append(context)
         # Recorded and stopped: a test must not depend on the network either.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from computed_runs import computed, small
 from stored_runs import stored_comparison
 
-from browser.steps import PATIENCE_MS, button, run_of
 from gmc_core.runs.store import Store
 from tests.tools.screenshots import open_page, settle
 
@@ -37,12 +37,9 @@ WIDER = "document.documentElement.scrollWidth > document.documentElement.clientW
 @pytest.mark.timeout(240)
 def test_no_small_text_on_the_projector(app, page):
     page.set_viewport_size({"width": 1280, "height": 720})
-    open_page(page, f"{app.url}/fit?max_items=60&iterations=3&precision=float32")
-    button(page, "Start the fit").click()
-    run = run_of(page)
-    page.get_by_text("held-out ratings:").wait_for(timeout=PATIENCE_MS)
     learn = [f"learn?chapter={chapter}" for chapter in LEARN]
     with Store(app.home) as store:
+        run = computed(store, small(items=60, iterations=3)).id
         compare = f"compare?comparison={stored_comparison(store).id}"
     others = (f"covariance?run={run}&view=titles", "runs?states=")
     for address in (f"fit?run={run}", compare, *learn, *others):

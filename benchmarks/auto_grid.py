@@ -20,8 +20,9 @@ from gmc_core.base.errors import NumericalError
 from gmc_core.cli.compare import seeds
 from gmc_core.comparison.comparators.gaussian import fit_and_predict
 from gmc_core.fitting.auto import SECONDS, choose
-from gmc_core.fitting.experiment import ExperimentConfig, make_split, prepare
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.fitting.fit import Fit
+from gmc_core.fitting.preparing import make_split, prepare
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.models import settings_for
 from gmc_core.gaussian.settings import FitSettings

@@ -17,7 +17,9 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from gmc_core.fitting.experiment import Experiment, ExperimentConfig, prepare
+from gmc_core.fitting.config import ExperimentConfig
+from gmc_core.fitting.experiment import Experiment
+from gmc_core.fitting.preparing import prepare
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.runs.cluster.cluster import Cluster

@@ -15,9 +15,10 @@ import argparse
 from dataclasses import replace
 
 from gmc_core.cli.compare import seeds
-from gmc_core.fitting.experiment import ExperimentConfig, make_split, prepare
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.fitting.fit import run_fit
 from gmc_core.fitting.intervals import calibrate, covered
+from gmc_core.fitting.preparing import make_split, prepare
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.models import MODELS, settings_for
 from gmc_core.protocol.metrics import mean_with_interval

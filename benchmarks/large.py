@@ -31,8 +31,10 @@ from numba import njit
 from pyarrow import csv
 
 from gmc_core.data.ratings import Ratings, RatingScale
-from gmc_core.fitting.experiment import Experiment, ExperimentConfig, make_split, prepare
+from gmc_core.fitting.config import ExperimentConfig
+from gmc_core.fitting.experiment import Experiment
 from gmc_core.fitting.fit import Fit
+from gmc_core.fitting.preparing import make_split, prepare
 from gmc_core.gaussian.models import settings_for
 
 # Users, titles, ratings. Some of the titles have no rating, as in the sets themselves.
@@ -161,7 +163,7 @@ def measure(folder: Path) -> None:
     import psutil
 
     from gmc_core.data.datasets import load_named
-    from gmc_core.fitting.experiment import peak_rss_bytes
+    from gmc_core.fitting.repetition import peak_rss_bytes
     from gmc_core.protocol.filters import Filter, apply_filter
     from gmc_core.protocol.latest_splits import latest_split
     from gmc_core.protocol.random_splits import random_split

@@ -123,7 +123,8 @@ def main() -> None:
 
 def beside(args: argparse.Namespace) -> None:
     """The other packages on the same split."""
-    from gmc_core.fitting.experiment import ExperimentConfig, make_split, prepare
+    from gmc_core.fitting.config import ExperimentConfig
+    from gmc_core.fitting.preparing import make_split, prepare
     from gmc_core.protocol.metrics import score
 
     config = ExperimentConfig(data=str(args.folder), protocol="random")

@@ -42,7 +42,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from benchmarks.dashboard import HEADER, ITERATIONS, Figure
-from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.runs.store import Store
 from gmc_core.runs.worker import work

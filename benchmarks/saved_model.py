@@ -18,8 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gmc_core.cli.compare import seeds
-from gmc_core.fitting.experiment import ExperimentConfig, make_split, prepare
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.fitting.fit import run_fit
+from gmc_core.fitting.preparing import make_split, prepare
 from gmc_core.gaussian.models import MODELS, settings_for
 from gmc_core.model.gaussian_model import GaussianModel
 from gmc_core.model.model_file import load_model, save_model

@@ -16,7 +16,9 @@ from statistics import median
 
 import numpy as np
 
-from gmc_core.fitting.experiment import Experiment, ExperimentConfig, prepare
+from gmc_core.fitting.config import ExperimentConfig
+from gmc_core.fitting.experiment import Experiment
+from gmc_core.fitting.preparing import prepare
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.models import settings_for
 from gmc_core.runs.cluster.cluster import Cluster

@@ -6,7 +6,7 @@ again by what they are.
 
 from __future__ import annotations
 
-from gmc_core.fitting.experiment import Prepared
+from gmc_core.fitting.preparing import Prepared
 from gmc_core.paper.claims import Subject
 from gmc_dashboard.claims import view as claims_view
 from gmc_dashboard.shared import context, sources

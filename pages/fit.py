@@ -12,7 +12,7 @@ from typing import Any
 import streamlit as st
 
 from gmc_core.fitting.affordable import Wanted
-from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.runs.store import StoreError
 from gmc_dashboard.fit import cost_view, fit_form, run_view

@@ -7,7 +7,7 @@ from contextlib import suppress
 import streamlit as st
 
 from gmc_core.base.errors import DataError
-from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.paper.published import TABLES, PublishedTable
 from gmc_core.paper.random_holdout import RANDOM_TABLES
 from gmc_core.paper.reproduction import (

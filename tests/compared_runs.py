@@ -9,7 +9,7 @@ import pytest
 from gmc_core.comparison.comparators import BASELINES
 from gmc_core.comparison.comparators.method import Baseline
 from gmc_core.comparison.plan import ComparisonPlan
-from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.protocol.filters import Filter
 from gmc_core.runs.store import Run, Store
 from gmc_core.runs.worker import work

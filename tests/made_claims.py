@@ -12,7 +12,7 @@ from gmc_core.comparison.comparators.measure import Outcome
 from gmc_core.comparison.compare import Comparison
 from gmc_core.comparison.comparison_files import HeldOutValues
 from gmc_core.data.ratings import RatingScale
-from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.paper.claims import Measured, Results, Subject
 from gmc_core.runs.store import HeldOut
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.fitting.fit import IterationRecord
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol.filters import Filter

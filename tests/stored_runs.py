@@ -18,7 +18,8 @@ from gmc_core.comparison.comparators.method import Method
 from gmc_core.comparison.compare import compare
 from gmc_core.comparison.comparison_files import method_key
 from gmc_core.comparison.plan import ComparisonPlan
-from gmc_core.fitting.experiment import ExperimentConfig, prepare
+from gmc_core.fitting.config import ExperimentConfig
+from gmc_core.fitting.preparing import prepare
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol.filters import Filter
 from gmc_core.protocol.metrics import Scores

@@ -17,8 +17,10 @@ from stored_runs import opened, texts, use_folders
 from gmc_core.base.errors import DataError, FetchError, GmcError, NumericalError, ResourceError
 from gmc_core.data.downloads import download
 from gmc_core.data.readers import load
-from gmc_core.fitting.experiment import ExperimentConfig, prepare, run_experiment
+from gmc_core.fitting.config import ExperimentConfig
+from gmc_core.fitting.experiment import run_experiment
 from gmc_core.fitting.fit import Fit
+from gmc_core.fitting.preparing import prepare
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.model.model_file import load_model
 from gmc_core.protocol.filters import Filter

@@ -20,7 +20,7 @@ from stored_runs import opened, texts, use_folders
 
 from gmc_core.base.errors import DataError
 from gmc_core.base.table_files import TableWriter, safe_text
-from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.gaussian.attributes import UserGroups
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.model.model_file import load_model, save_model

@@ -55,13 +55,13 @@ def check_before_queueing(
 
     Returns
     -------
-    The description of data that were read, see :func:`gmc_core.fitting.experiment.describe`.
+    The description of data that were read, see :func:`gmc_core.fitting.preparing.describe`.
     """
     from gmc_core.cli.data import prepare_telling
     from gmc_core.data.datasets import DATASETS
     from gmc_core.data.ratings import RatingScale
     from gmc_core.fitting.affordable import check_expected
-    from gmc_core.fitting.experiment import describe
+    from gmc_core.fitting.preparing import describe
     from gmc_core.fitting.provenance import paths
     from gmc_core.fitting.shape import Expected
     from gmc_core.runs.store.submitting import anywhere, source_of

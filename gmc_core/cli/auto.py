@@ -100,8 +100,9 @@ def run(args: argparse.Namespace) -> int:
     check_intervals(args.intervals, args.model_out)
     from gmc_core.cli.data import prepare_telling
     from gmc_core.fitting.auto import Trial
-    from gmc_core.fitting.experiment import finish, make_split, pooled_scores
     from gmc_core.fitting.fit import Fit
+    from gmc_core.fitting.preparing import make_split
+    from gmc_core.fitting.repetition import finish, pooled_scores
     from gmc_core.fitting.time_notes import notes_on_times
     from gmc_core.gaussian.linalg.threads import ThreadPool
 

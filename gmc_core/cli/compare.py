@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from gmc_core.comparison.plan import ComparisonPlan
     from gmc_core.data.ratings import RatingScale
     from gmc_core.fitting.affordable import Wanted
-    from gmc_core.fitting.experiment import ExperimentConfig, Prepared
+    from gmc_core.fitting.config import ExperimentConfig
+    from gmc_core.fitting.preparing import Prepared
     from gmc_core.runs.cluster.cluster import Cluster
     from gmc_core.runs.store import Run, Store
 
@@ -261,7 +262,7 @@ def _in_folder(
     """With its predictions in a folder of the person's choice, and no run."""
     from gmc_core.comparison.compare import compare
     from gmc_core.comparison.comparison_files import remove_results
-    from gmc_core.fitting.experiment import make_split
+    from gmc_core.fitting.preparing import make_split
     from gmc_core.gaussian.linalg.threads import ThreadPool
 
     folder = Path(args.folder)

@@ -13,7 +13,9 @@ from gmc_core.cli.activity import doing
 from gmc_core.cli.output import note
 
 if TYPE_CHECKING:
-    from gmc_core.fitting.experiment import Experiment, ExperimentConfig, Prepared
+    from gmc_core.fitting.config import ExperimentConfig
+    from gmc_core.fitting.experiment import Experiment
+    from gmc_core.fitting.preparing import Prepared
     from gmc_core.gaussian.linalg.threads import ThreadPool
     from gmc_core.runs.cluster.cluster import Cluster
     from gmc_core.runs.store import Store

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from gmc_core.data.ratings import Ratings
     from gmc_core.fitting.config import ExperimentConfig
-    from gmc_core.fitting.experiment import Prepared
+    from gmc_core.fitting.preparing import Prepared
 
 EXAMPLES = """\
   gmc data list
@@ -153,10 +153,10 @@ def prepare_telling(
 ) -> Prepared:
     """The data of an experiment; downloading and reading are shown as they go on.
 
-    on_ratings : of :func:`gmc_core.fitting.experiment.prepare`.
+    on_ratings : of :func:`gmc_core.fitting.preparing.prepare`.
     """
     doing("reading the ratings")
-    from gmc_core.fitting.experiment import prepare
+    from gmc_core.fitting.preparing import prepare
 
     return prepare(config, progress=DownloadBar(), on_read=ReadingBar(), on_ratings=on_ratings)
 
@@ -167,7 +167,7 @@ def run_check(args: argparse.Namespace) -> int:
     doing("reading the ratings")
     from gmc_core.base.errors import DataError
     from gmc_core.data.datasets import load_named
-    from gmc_core.fitting.experiment import Prepared, describe, split_reading
+    from gmc_core.fitting.preparing import Prepared, describe, split_reading
     from gmc_core.protocol.filters import Filter, apply_filter
 
     reading = split_reading(reading_from_arguments(args))

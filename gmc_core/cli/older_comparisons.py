@@ -8,7 +8,7 @@ from contextlib import redirect_stderr
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gmc_core.fitting.experiment import ExperimentConfig
+    from gmc_core.fitting.config import ExperimentConfig
     from gmc_core.runs.store import Store
 
 

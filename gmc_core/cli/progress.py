@@ -10,8 +10,9 @@ from gmc_core.cli.output import duration, figure, note, size
 
 if TYPE_CHECKING:
     from gmc_core.fitting.duration import Estimate
-    from gmc_core.fitting.experiment import Experiment, Prepared
+    from gmc_core.fitting.experiment import Experiment
     from gmc_core.fitting.inputs import AnyFit
+    from gmc_core.fitting.preparing import Prepared
     from gmc_core.fitting.records import IterationRecord
 
 

@@ -18,7 +18,7 @@ from gmc_core.cli.values import number, whole
 
 if TYPE_CHECKING:
     from gmc_core.data.ratings import Ratings
-    from gmc_core.fitting.experiment import Prepared
+    from gmc_core.fitting.preparing import Prepared
     from gmc_core.gaussian.settings import FitSettings
     from gmc_core.paper.published import PublishedTable, Reference
     from gmc_core.paper.random_holdout import RandomTable
@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
     from gmc_core.cli.data import prepare_telling
     from gmc_core.cli.progress import run_with_progress, tell_prepared
     from gmc_core.fitting.affordable import Wanted
-    from gmc_core.fitting.experiment import ExperimentConfig
+    from gmc_core.fitting.config import ExperimentConfig
     from gmc_core.gaussian.linalg.threads import ThreadPool
     from gmc_core.gaussian.settings import FitSettings
     from gmc_core.paper.published import EACHMOVIE, MOVIELENS_1M
@@ -164,7 +164,8 @@ def _random(args: argparse.Namespace) -> int:
     from gmc_core.cli.data import prepare_telling
     from gmc_core.cli.progress import run_with_progress, tell_prepared
     from gmc_core.fitting.affordable import Wanted
-    from gmc_core.fitting.experiment import ExperimentConfig, describe
+    from gmc_core.fitting.config import ExperimentConfig
+    from gmc_core.fitting.preparing import describe
     from gmc_core.gaussian.linalg.threads import ThreadPool
     from gmc_core.gaussian.models import PRESETS, settings_for
     from gmc_core.paper.random_holdout import RANDOM_TABLES, random_table_for

@@ -13,7 +13,8 @@ from gmc_core.cli.dask import cluster_at
 from gmc_core.cli.output import figure, note, size, table, write_json
 
 if TYPE_CHECKING:
-    from gmc_core.fitting.experiment import ExperimentConfig, Prepared
+    from gmc_core.fitting.config import ExperimentConfig
+    from gmc_core.fitting.preparing import Prepared
     from gmc_core.paper.published import PublishedTable
     from gmc_core.paper.systems import SystemRow
 

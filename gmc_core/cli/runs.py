@@ -14,7 +14,7 @@ from gmc_core.cli.parser import add_command
 
 if TYPE_CHECKING:
     from gmc_core.cli.affordable import Fits
-    from gmc_core.fitting.experiment import ExperimentConfig
+    from gmc_core.fitting.config import ExperimentConfig
     from gmc_core.runs.store import Run, Store
 
 EXAMPLES = """\

@@ -53,7 +53,7 @@ def of_data(files: object) -> dict[str, str]:
 def with_noise(config: ExperimentConfig, data: Mapping[str, Any]) -> dict[str, Any]:
     """A description of data, with the hash of this experiment's file of noise variances.
 
-    data : :func:`gmc_core.fitting.experiment.describe`; a hash of noise in it is another's.
+    data : :func:`gmc_core.fitting.preparing.describe`; a hash of noise in it is another's.
     """
     noise = file_hashes(config, ("noise",))
     if "files" not in data and not noise:

@@ -73,7 +73,7 @@ class Expected:
     @classmethod
     def of_description(cls, data: Mapping[str, Any], config: ExperimentConfig) -> Expected:
         """Of filtered data of which numbers alone are remembered, as
-        :func:`gmc_core.fitting.experiment.describe` says them.
+        :func:`gmc_core.fitting.preparing.describe` says them.
 
         As if all users had rated equally many items: no other ratings cost less.
         """

@@ -20,7 +20,7 @@ from gmc_core.comparison.comparators.method import Method
 from gmc_core.comparison.compare import Comparison
 from gmc_core.comparison.comparison_files import method_key
 from gmc_core.comparison.systems import SYSTEMS
-from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.paper.published import PublishedTable
 from gmc_core.paper.reproduction import has_paper_settings, table_for
 from gmc_core.paper.systems import METHODS, OWN
@@ -34,7 +34,7 @@ Data = Mapping[str, Any]
 class MeasuredSystems:
     """The systems under one protocol on one data set.
 
-    data : of :func:`gmc_core.fitting.experiment.describe`. comparison : its reference is
+    data : of :func:`gmc_core.fitting.preparing.describe`. comparison : its reference is
         :data:`gmc_core.paper.systems.OWN`, the paper's MAP-EM, which may have no result; the others
         go by their names as methods. runs : ids of the comparisons that it is made of, the newest
         first.

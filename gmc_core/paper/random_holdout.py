@@ -158,7 +158,7 @@ RANDOM_TABLES: Mapping[str, RandomTable] = {"ml-1m": MOVIELENS_1M, "ml-10m": MOV
 def random_table_for(data: Mapping[str, Any] | None) -> RandomTable | None:
     """The published figures for data, by their description; None if there are none.
 
-    data : of :func:`gmc_core.fitting.experiment.describe`, after the filter.
+    data : of :func:`gmc_core.fitting.preparing.describe`, after the filter.
     """
     if data is None:
         return None

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from gmc_core.data.ratings import RatingScale
-from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.paper.published import TABLES, ComparisonRow, PublishedTable, compare
 from gmc_core.protocol.filters import Filter
@@ -29,7 +29,7 @@ _TOLERANCE = 0.01
 def table_for(data: Mapping[str, Any] | None) -> PublishedTable | None:
     """The paper's table for data, by their description; None if no table fits.
 
-    data : of :func:`gmc_core.fitting.experiment.describe`: filtered ``users`` and ``items``,
+    data : of :func:`gmc_core.fitting.preparing.describe`: filtered ``users`` and ``items``,
         and ``scale`` (low, high, step).
     """
     if data is None:

@@ -30,7 +30,7 @@ from gmc_core.comparison.comparison_files import (
 )
 from gmc_core.comparison.plan import ComparisonPlan
 from gmc_core.data.ratings import RatingScale
-from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.protocol.metrics import score
 from gmc_core.runs.comparisons import comparison_of, summary_of
 from gmc_core.runs.store import Store, StoreError

@@ -16,7 +16,7 @@ import pandas as pd
 
 from gmc_core.base.errors import ConfigError
 from gmc_core.fitting.affordable import Wanted
-from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.protocol.random_splits import check_seeds
 from gmc_core.runs.store import Run, Store
 

@@ -17,7 +17,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from gmc_core.data.rating_times import are_days
 from gmc_core.data.ratings import Ratings, RatingScale
-from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.fitting.time_notes import DAYS
 from gmc_core.gaussian.attributes import LEAST_USERS, UserGroups
 from gmc_core.gaussian.declaration import EITHER, FitSetting

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import streamlit as st
 
 from gmc_core.data.ratings import Ratings
-from gmc_core.fitting.experiment import make_split, prepare
+from gmc_core.fitting.preparing import make_split, prepare
 from gmc_core.model.completion import complete
 from gmc_core.model.gaussian_model import GaussianModel, Posterior
 from gmc_core.protocol.splits import Split

@@ -14,7 +14,7 @@ from gmc_core.comparison.comparators import method_named
 from gmc_core.comparison.compare import Row
 from gmc_core.comparison.plan import ComparisonPlan
 from gmc_core.data.ratings import RatingScale
-from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.paper.measured import (
     MeasuredSystems,
     measured_systems,

@@ -26,9 +26,9 @@ from gmc_core.cli.older_comparisons import take_in_older
 from gmc_core.data.ratings import Ratings
 from gmc_core.data.readers import Loaded
 from gmc_core.data.sessions import Months, Sessions, months, sessions
-from gmc_core.fitting.config import EVERYONE
+from gmc_core.fitting.config import EVERYONE, ExperimentConfig
 from gmc_core.fitting.config import PROTOCOLS as KNOWN_PROTOCOLS
-from gmc_core.fitting.experiment import ExperimentConfig, Prepared, make_split
+from gmc_core.fitting.preparing import Prepared, make_split
 from gmc_core.fitting.records import IterationRecord
 from gmc_core.model.gaussian_model import GaussianModel
 from gmc_core.protocol.filters import Filter, FilterReport, apply_filter

@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from gmc_core.comparison.plan import ComparisonPlan
-from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.runs.store import Run
 from gmc_core.runs.store.naming import found_words
 from gmc_core.runs.sweeps import SweepConfig, submit_or_find_sweep

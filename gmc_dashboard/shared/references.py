@@ -18,7 +18,8 @@ import numpy as np
 import streamlit as st
 
 from gmc_core.base.errors import DataError
-from gmc_core.fitting.experiment import ExperimentConfig, make_split, prepare
+from gmc_core.fitting.config import ExperimentConfig
+from gmc_core.fitting.preparing import make_split, prepare
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.paper.reproduction import paper_nmae, table_for
 from gmc_core.protocol.baselines import baselines

@@ -23,7 +23,7 @@ from gmc_core.data import datasets
 from gmc_core.data.downloads import cache_folder
 from gmc_core.data.readers import Loaded
 from gmc_core.data.readers.stamps import stamps
-from gmc_core.fitting.experiment import split_reading
+from gmc_core.fitting.preparing import split_reading
 from gmc_core.runs.store.folders import disk_bytes, write_atomically
 from gmc_dashboard.shared.places import uploads_folder
 

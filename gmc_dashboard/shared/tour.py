@@ -21,7 +21,8 @@ import streamlit as st
 
 from gmc_core.base.errors import GmcError
 from gmc_core.fitting.affordable import cost_and_time
-from gmc_core.fitting.experiment import ExperimentConfig, make_split, prepare
+from gmc_core.fitting.config import ExperimentConfig
+from gmc_core.fitting.preparing import make_split, prepare
 from gmc_core.fitting.shape import Shape
 from gmc_core.gaussian.models import settings_for
 from gmc_core.gaussian.settings import FitSettings

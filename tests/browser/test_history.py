@@ -11,7 +11,7 @@ from computed_runs import computed, small
 from playwright.sync_api import expect
 from stored_runs import stored
 
-from gmc_core.fitting.experiment import describe, prepare
+from gmc_core.fitting.preparing import describe, prepare
 from gmc_core.runs.store import Store
 from gmc_dashboard.shared import tour
 from tests.tools.screenshots import open_page, settle

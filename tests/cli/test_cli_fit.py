@@ -62,13 +62,16 @@ def test_help_imports_nothing_slow():
     assert done.returncode == 0
 
 
-def test_reading_and_fitting_import_no_statistics():
-    """scipy.stats alone would make every command a third longer to start."""
-    code = (
-        "import sys, gmc_core.cli.data, gmc_core.cli.fit, gmc_core.fitting.experiment\n"
-        "import gmc_core.data.readers, gmc_core.protocol.metrics, gmc_core.tables.pooling\n"
-        "sys.exit('scipy.stats' in sys.modules)"
-    )
+@pytest.mark.parametrize(
+    ("modules", "slow"),
+    [
+        ("gmc_core.fitting.preparing", "numba"),  # as gmc data check does
+        ("gmc_core.fitting.experiment, gmc_core.tables.pooling", "scipy.stats"),
+    ],
+)
+def test_commands_do_not_import_what_they_do_without(modules, slow):
+    """Each of the two takes as long as all that a short command does."""
+    code = f"import sys, {modules}\nsys.exit({slow!r} in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
     assert done.returncode == 0
 

@@ -35,7 +35,8 @@ from gmc_core.comparison.comparators.measure import run_method
 from gmc_core.data.ratings import Ratings, RatingScale
 from gmc_core.data.readers import load
 from gmc_core.fitting.auto import choose
-from gmc_core.fitting.experiment import ExperimentConfig, make_split, prepare
+from gmc_core.fitting.config import ExperimentConfig
+from gmc_core.fitting.preparing import make_split, prepare
 from gmc_core.gaussian.attributes import UserGroups
 from gmc_core.gaussian.linalg.threads import Cancelled, ThreadPool
 from gmc_core.gaussian.settings import FitSettings

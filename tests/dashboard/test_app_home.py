@@ -11,7 +11,7 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.runs.store import Store
 from gmc_dashboard.shared import context
 from gmc_dashboard.shared.components import escape, sentence_of

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from gmc_core.fitting.experiment import ExperimentConfig, run_experiment
+from gmc_core.fitting.config import ExperimentConfig
+from gmc_core.fitting.experiment import run_experiment
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.model import analysis, item_orders, taste
 from gmc_core.model.title_map import title_map

@@ -10,7 +10,9 @@ import pytest
 
 from gmc_core.base.errors import UnknownIdError
 from gmc_core.data.ratings import RatingScale
-from gmc_core.fitting.experiment import ExperimentConfig, make_split, prepare, run_experiment
+from gmc_core.fitting.config import ExperimentConfig
+from gmc_core.fitting.experiment import run_experiment
+from gmc_core.fitting.preparing import make_split, prepare
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol.filters import Filter
 from gmc_core.runs.store import HeldOut

@@ -10,7 +10,8 @@ import pytest
 from made_claims import DATA, comparison, measured, results, subject
 from stored_runs import charts, opened, texts
 
-from gmc_core.fitting.experiment import ExperimentConfig, prepare
+from gmc_core.fitting.config import ExperimentConfig
+from gmc_core.fitting.preparing import prepare
 from gmc_core.paper.claims import CLAIMS, Measured, Subject, check, judge
 from gmc_core.protocol.filters import Filter
 from gmc_core.runs.comparisons import all_comparisons

@@ -22,7 +22,7 @@ from gmc_core.base.errors import NumericalError
 from gmc_core.comparison.comparators import BASELINES, ItemKnn
 from gmc_core.comparison.compare import compare
 from gmc_core.fitting import affordable
-from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.protocol.splits import weak_split
 from gmc_core.runs.comparisons import all_comparisons, comparison_of
 from gmc_core.runs.store import Run, Store

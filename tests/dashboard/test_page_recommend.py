@@ -11,7 +11,7 @@ import pytest
 from computed_runs import computed, opened, small, texts
 from making import movielens_folder
 
-from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.gaussian.models import settings_for
 from gmc_core.model.model_file import load_model, save_model
 from gmc_core.runs.store import Store

@@ -13,7 +13,7 @@ from stored_runs import DATA, ML1M, opened, stored, stored_comparison, texts
 from gmc_core.comparison.comparators import method_named
 from gmc_core.comparison.systems.ipcf import Ipcf
 from gmc_core.data.ratings import RatingScale
-from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.paper.published import TABLES
 from gmc_core.paper.random_holdout import MOVIELENS_1M

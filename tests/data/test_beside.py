@@ -11,7 +11,7 @@ from reader_files import EACHMOVIE, ML1M, ML100K, ML_CSV, folder, zipped
 from gmc_core.base.errors import DataError
 from gmc_core.data.readers import load
 from gmc_core.fitting.config import ExperimentConfig
-from gmc_core.fitting.experiment import prepare
+from gmc_core.fitting.preparing import prepare
 from gmc_core.gaussian.models import settings_for
 
 TABLE = b"user,item,rating\n1,10,5\n1,20,3\n2,10,4\n3,30,1\n9,99,2\n"

@@ -9,7 +9,7 @@ import pytest
 from making import movielens_folder
 
 from gmc_core.data.readers.stamps import stamps
-from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.runs.store.submitting import source_of
 
 

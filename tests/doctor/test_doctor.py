@@ -20,7 +20,7 @@ from commands import run
 from gmc_core.base import ports
 from gmc_core.doctor import Check, examine, folders, installed, machine, workers, worst
 from gmc_core.doctor.examine import all_checks
-from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.runs.store import Store
 from gmc_core.runs.store.identity import host, process_mark
 from gmc_core.runs.store.schema import SCHEMA_VERSION

@@ -14,7 +14,8 @@ from gmc_core.comparison.plan import ComparisonPlan
 from gmc_core.fitting import affordable
 from gmc_core.fitting.affordable import TooLongError, Wanted, check_expected, cost_and_time
 from gmc_core.fitting.auto import choose
-from gmc_core.fitting.experiment import ExperimentConfig, describe, make_split, prepare
+from gmc_core.fitting.config import ExperimentConfig
+from gmc_core.fitting.preparing import describe, make_split, prepare
 from gmc_core.fitting.shape import Expected, Shape
 from gmc_core.gaussian.models import settings_for
 from gmc_core.gaussian.settings import FitSettings

@@ -17,8 +17,8 @@ from gmc_core.data.ratings import RatingScale
 from gmc_core.fitting import compiling, duration
 from gmc_core.fitting.compiling import compile_for, must_compile
 from gmc_core.fitting.duration import Estimate, estimate_of_fit, estimate_seconds
-from gmc_core.fitting.experiment import make_split, prepare
 from gmc_core.fitting.fit import Fit
+from gmc_core.fitting.preparing import make_split, prepare
 from gmc_core.gaussian.models import settings_for
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.runs.store import Store

@@ -11,9 +11,11 @@ import pytest
 from making import random_table, ratings_of
 
 from gmc_core.base.errors import ConfigError, DataError, NumericalError, ResourceError
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.fitting.cost import check_memory, estimate
-from gmc_core.fitting.experiment import ExperimentConfig, Prepared, make_split, run_experiment
+from gmc_core.fitting.experiment import run_experiment
 from gmc_core.fitting.fit import Fit, IterationRecord, StateError, run_fit
+from gmc_core.fitting.preparing import Prepared, make_split
 from gmc_core.gaussian.iterate import EmState
 from gmc_core.gaussian.linalg.threads import Cancelled, ThreadPool, available_cores, blas_threads
 from gmc_core.gaussian.models import settings_for

@@ -17,7 +17,8 @@ from gmc_core.base.errors import ConfigError, DataError
 from gmc_core.cli import arguments, build_parser, main
 from gmc_core.data.hashes import ROLES, file_sha256
 from gmc_core.data.readers import DelimitedOptions
-from gmc_core.fitting.experiment import ExperimentConfig, describe, prepare, split_reading
+from gmc_core.fitting.config import ExperimentConfig
+from gmc_core.fitting.preparing import describe, prepare, split_reading
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol.filters import Filter
 from gmc_core.runs.store import Run, Store

@@ -11,7 +11,7 @@ from gmc_core.base.errors import DataError
 from gmc_core.data.rating_times import UNKNOWN_TIME
 from gmc_core.data.ratings import Ratings, RatingScale
 from gmc_core.fitting.config import ExperimentConfig
-from gmc_core.fitting.experiment import describe, prepare
+from gmc_core.fitting.preparing import describe, prepare
 from gmc_core.fitting.provenance import check_known
 from gmc_core.fitting.time_notes import notes_on_times
 from gmc_core.gaussian.settings import FitSettings

@@ -13,9 +13,10 @@ from grouped_ratings import ITEMS, RATINGS, USERS
 from gmc_core.base.errors import ConfigError, DataError
 from gmc_core.comparison.comparators import method_named
 from gmc_core.comparison.comparison_files import held_out_of
-from gmc_core.fitting.experiment import ExperimentConfig, describe, prepare
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.fitting.fit import Fit, StateError, run_fit
 from gmc_core.fitting.intervals import spread
+from gmc_core.fitting.preparing import describe, prepare
 from gmc_core.gaussian.attributes import LEAST_USERS, MOST_GROUPS, RANGES, UserGroups
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.models import settings_for

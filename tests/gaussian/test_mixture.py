@@ -9,8 +9,9 @@ from making import random_table, ratings_of, signals_of
 from store_workers import cancelled_when, figures, small
 
 from gmc_core.base.errors import ConfigError, ModelFileError, NumericalError
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.fitting.cost import estimate
-from gmc_core.fitting.experiment import ExperimentConfig, run_experiment
+from gmc_core.fitting.experiment import run_experiment
 from gmc_core.fitting.fit import Fit, run_fit
 from gmc_core.fitting.intervals import spread
 from gmc_core.gaussian.em import initial_state, map_em

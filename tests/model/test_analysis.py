@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from gmc_core.base.errors import ConfigError, DataError, NumericalError
-from gmc_core.fitting.experiment import ExperimentConfig, run_experiment
+from gmc_core.fitting.config import ExperimentConfig
+from gmc_core.fitting.experiment import run_experiment
 from gmc_core.gaussian.covariance import DenseCovariance, FactoredCovariance
 from gmc_core.gaussian.parameters import Gaussian
 from gmc_core.gaussian.settings import FitSettings

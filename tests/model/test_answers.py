@@ -13,8 +13,9 @@ from making import ratings_of, skewed_table
 
 from gmc_core.cli import main
 from gmc_core.data.ratings import RatingScale
-from gmc_core.fitting.experiment import ExperimentConfig, make_split, prepare
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.fitting.fit import run_fit
+from gmc_core.fitting.preparing import make_split, prepare
 from gmc_core.gaussian.models import MODELS, settings_for
 from gmc_core.gaussian.noise import Noise
 from gmc_core.gaussian.ordinal import OrdinalScale

@@ -13,7 +13,7 @@ from making import ratings_of, skewed_table
 from gmc_core.base.errors import ConfigError, DataError
 from gmc_core.cli import main
 from gmc_core.fitting import intervals
-from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.fitting.fit import run_fit
 from gmc_core.fitting.intervals import calibrate, calibrated, covered, pair_intervals
 from gmc_core.gaussian.models import settings_for

@@ -14,7 +14,8 @@ from stored_runs import SMALL, use_folders
 
 from gmc_core.base.errors import BREAKDOWNS, ConfigError
 from gmc_core.cli import main
-from gmc_core.fitting.experiment import ExperimentConfig, prepare
+from gmc_core.fitting.config import ExperimentConfig
+from gmc_core.fitting.preparing import prepare
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.paper.claims import CLAIMS, Subject, check, judge
 from gmc_core.paper.claims.check import (

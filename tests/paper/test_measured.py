@@ -12,7 +12,7 @@ from stored_runs import DATA, ML1M, stored_comparison, use_folders
 from gmc_core.comparison.comparators import BASELINES, method_named
 from gmc_core.comparison.systems.ipcf import Ipcf
 from gmc_core.comparison.systems.urp import Urp
-from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.paper.measured import (
     measured_systems,
     of_table,

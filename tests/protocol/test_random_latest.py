@@ -15,7 +15,7 @@ from gmc_core.data.rating_times import UNKNOWN_TIME
 from gmc_core.data.ratings import Ratings, RatingScale
 from gmc_core.data.readers import load
 from gmc_core.fitting.config import ExperimentConfig
-from gmc_core.fitting.experiment import Prepared, describe, make_split, prepare
+from gmc_core.fitting.preparing import Prepared, describe, make_split, prepare
 from gmc_core.protocol import latest_splits, random_splits
 from gmc_core.protocol.filters import Filter, apply_filter
 from gmc_core.protocol.latest_splits import latest_split

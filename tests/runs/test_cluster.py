@@ -21,8 +21,10 @@ from gmc_core.cli import main
 from gmc_core.comparison.comparators import method_named
 from gmc_core.comparison.compare import Comparison, compare
 from gmc_core.comparison.plan import ComparisonPlan
-from gmc_core.fitting.experiment import Experiment, ExperimentConfig, make_split, prepare
+from gmc_core.fitting.config import ExperimentConfig
+from gmc_core.fitting.experiment import Experiment
 from gmc_core.fitting.fit import IterationRecord
+from gmc_core.fitting.preparing import make_split, prepare
 from gmc_core.gaussian.linalg.threads import Cancelled, ThreadPool
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.model.model_file import load_model

@@ -16,7 +16,8 @@ from compared_runs import CONFIG, NAMES, Counting, computed, home, plan, submitt
 from gmc_core.base.errors import ConfigError, NumericalError
 from gmc_core.cli import build_parser
 from gmc_core.cli.arguments import config_from_arguments
-from gmc_core.fitting.experiment import ExperimentConfig, describe, prepare
+from gmc_core.fitting.config import ExperimentConfig
+from gmc_core.fitting.preparing import describe, prepare
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.runs.comparisons import comparison_named, comparison_of
 from gmc_core.runs.store import Store, StoreError, queue

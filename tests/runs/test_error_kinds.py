@@ -13,7 +13,7 @@ from stored_runs import opened, use_folders
 
 from gmc_core.base import errors
 from gmc_core.base.errors import GmcError, NotPositiveDefiniteError
-from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.paper.claims.check import _goes_on, _measured
 from gmc_core.protocol.filters import Filter

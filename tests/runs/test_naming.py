@@ -9,7 +9,7 @@ import pytest
 from stored_runs import DATA, opened, small, stored, stored_sweep, use_folders
 
 from gmc_core.cli import main
-from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol.filters import Filter
 from gmc_core.runs.store import Store

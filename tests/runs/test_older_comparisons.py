@@ -15,7 +15,8 @@ from gmc_core.comparison.comparators.method import Baseline
 from gmc_core.comparison.compare import compare
 from gmc_core.comparison.comparison_files import method_key
 from gmc_core.comparison.plan import ComparisonPlan
-from gmc_core.fitting.experiment import ExperimentConfig, describe, make_split, prepare
+from gmc_core.fitting.config import ExperimentConfig
+from gmc_core.fitting.preparing import describe, make_split, prepare
 from gmc_core.protocol.filters import Filter
 from gmc_core.runs.comparisons import (
     all_comparisons,

@@ -17,7 +17,8 @@ from gmc_core.cli import build_parser
 from gmc_core.cli.arguments import config_from_arguments
 from gmc_core.data.ratings import Ratings
 from gmc_core.fitting import auto
-from gmc_core.fitting.experiment import ExperimentConfig, make_split, prepare
+from gmc_core.fitting.config import ExperimentConfig
+from gmc_core.fitting.preparing import make_split, prepare
 from gmc_core.protocol.filters import Filter
 from gmc_core.runs.report_html import report
 from gmc_core.runs.store import Run, Store, StoreError

@@ -14,8 +14,10 @@ from commands import refused, run
 from store_workers import small, wait_for
 
 from gmc_core.base.errors import ConfigError, NumericalError
-from gmc_core.fitting.experiment import Experiment, ExperimentConfig, make_split, prepare
+from gmc_core.fitting.config import ExperimentConfig
+from gmc_core.fitting.experiment import Experiment
 from gmc_core.fitting.inputs import FitInputs
+from gmc_core.fitting.preparing import make_split, prepare
 from gmc_core.gaussian.factor import believe
 from gmc_core.gaussian.linalg.threads import Cancelled, ThreadPool
 from gmc_core.gaussian.ordinal import LatentResponses

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from store_workers import figures, small
 
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.fitting.duration import Estimate
-from gmc_core.fitting.experiment import ExperimentConfig
 from gmc_core.paper.claims.check import runs_of
 from gmc_core.runs.store import Run, Store
 from gmc_core.runs.store.submitting import key_of, source_of

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from store_workers import ROOT, Nursery, small, wait_for
 
-from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.runs.store import Store, StoreError, home
 from gmc_core.runs.worker import work
 

@@ -15,7 +15,8 @@ import pytest
 from store_workers import ROOT, small
 
 from gmc_core.data.hashes import file_sha256
-from gmc_core.fitting.experiment import MODEL_VERSIONS, describe, prepare
+from gmc_core.fitting.config import MODEL_VERSIONS
+from gmc_core.fitting.preparing import describe, prepare
 from gmc_core.runs.store import Store, StoreError, schema
 from gmc_core.runs.store.submitting import key_of
 

@@ -22,7 +22,7 @@ from store_workers import ROOT, figures, small
 
 from gmc_core.cli import build_parser
 from gmc_core.cli.arguments import config_from_arguments
-from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol.filters import Filter
 from gmc_core.runs.store import Run, Store, StoreError

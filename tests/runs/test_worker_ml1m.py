@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from store_workers import ROOT, wait_for
 
-from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.runs.store import Store
 from gmc_core.runs.worker import work

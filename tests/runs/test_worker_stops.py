@@ -12,7 +12,7 @@ import pytest
 from store_workers import Nursery, alive, cancelled_when, figures, kill, small, wait_for
 
 from gmc_core.base.errors import NumericalError
-from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.runs.store import Store, StoreError, artifacts, liveness
 from gmc_core.runs.store.queue import Lost, beat, register, take
 from gmc_core.runs.worker import attempt, cache, compute, ensure_worker, log_path, work

@@ -12,7 +12,7 @@ from gmc_core.base.errors import ConfigError, NumericalError
 from gmc_core.comparison.comparators.gaussian import fit_and_predict
 from gmc_core.data.ratings import Ratings
 from gmc_core.fitting.auto import SECONDS, choose
-from gmc_core.fitting.experiment import MODEL_VERSIONS
+from gmc_core.fitting.config import MODEL_VERSIONS
 from gmc_core.fitting.fit import Fit
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.settings import FitSettings

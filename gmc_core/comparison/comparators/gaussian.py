@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gmc_core.data.hashes import file_sha256
-from gmc_core.fitting.experiment import MODEL_VERSIONS
+from gmc_core.fitting.config import MODEL_VERSIONS
 from gmc_core.fitting.fit import run_fit
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.settings import FitSettings

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.gaussian.settings import PAPER_ITERATIONS
 from gmc_core.paper.claims import accuracy, algorithm, tables
 from gmc_core.paper.claims.results import NotMeasured, Results

@@ -12,7 +12,7 @@ from functools import lru_cache
 from gmc_core.comparison.comparators import method_named
 from gmc_core.comparison.compare import Comparison
 from gmc_core.comparison.plan import ComparisonPlan
-from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.paper.claims.results import Measured, Results
 from gmc_core.paper.claims.subject import METHODS, Subject
 from gmc_core.paper.measured import measured_systems

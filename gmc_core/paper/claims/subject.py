@@ -13,8 +13,9 @@ import numpy.typing as npt
 from gmc_core.base.errors import ConfigError
 from gmc_core.data.ratings import RatingScale
 from gmc_core.fitting.affordable import Wanted, check_expected
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.fitting.duration import estimate_seconds
-from gmc_core.fitting.experiment import ExperimentConfig, Prepared, describe
+from gmc_core.fitting.preparing import Prepared, describe
 from gmc_core.fitting.shape import Expected
 from gmc_core.gaussian.settings import PAPER_EPSILON, PAPER_ITERATIONS, FitSettings, paper_epsilon
 from gmc_core.paper.published import PublishedTable
@@ -39,7 +40,7 @@ class Subject:
     """Filtered data, and how many splits to measure on.
 
     base : data, reading and filter; its protocol and fit do not count.
-    data : :func:`gmc_core.fitting.experiment.describe` of them.
+    data : :func:`gmc_core.fitting.preparing.describe` of them.
     user_counts, item_counts : (M,), (N,) ratings of each user and item.
     splits : of each setting that is compared with the paper's, 2 or more.
     table_weak, table_strong : splits of the paper's own settings, more where it has

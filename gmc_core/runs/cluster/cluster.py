@@ -18,8 +18,10 @@ from gmc_core.base.extras import require
 from gmc_core.base.version import package_version
 from gmc_core.comparison.comparators.measure import Outcome
 from gmc_core.comparison.compare import Step
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.fitting.cost import memory_limit
-from gmc_core.fitting.experiment import ExperimentConfig, Prepared, Repetition
+from gmc_core.fitting.preparing import Prepared
+from gmc_core.fitting.repetition import Repetition
 from gmc_core.gaussian.linalg.threads import ThreadPool, available_cores
 from gmc_core.runs.cluster.remote_fit import ClusterExperiment
 from gmc_core.runs.cluster.shards import ShardedExperiment

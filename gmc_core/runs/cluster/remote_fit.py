@@ -11,9 +11,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from gmc_core.base.errors import ClusterError
-from gmc_core.fitting.experiment import Experiment, make_split
+from gmc_core.fitting.experiment import Experiment
 from gmc_core.fitting.fit import Fit
 from gmc_core.fitting.inputs import AnyFit, FitInputs, OfInputs
+from gmc_core.fitting.preparing import make_split
 from gmc_core.fitting.records import IterationRecord
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.model.gaussian_model import GaussianModel

@@ -25,9 +25,10 @@ import numpy.typing as npt
 
 from gmc_core.base.errors import ClusterError, GmcError
 from gmc_core.base.version import package_version
-from gmc_core.fitting.experiment import Experiment, make_split
+from gmc_core.fitting.experiment import Experiment
 from gmc_core.fitting.fit import Fit, IterationRecord
 from gmc_core.fitting.inputs import AnyFit, FitInputs
+from gmc_core.fitting.preparing import make_split
 from gmc_core.gaussian.estep import Estimates
 from gmc_core.gaussian.factor import Sums, believe
 from gmc_core.gaussian.linalg.threads import Cancelled, ThreadPool

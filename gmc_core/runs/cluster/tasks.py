@@ -18,8 +18,9 @@ from gmc_core.comparison.comparators.measure import Outcome, run_method
 from gmc_core.comparison.comparators.method import Method
 from gmc_core.data.datasets import DATASETS
 from gmc_core.fitting.compiling import compile_for
-from gmc_core.fitting.experiment import ExperimentConfig, Prepared
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.fitting.fit import Fit, IterationRecord
+from gmc_core.fitting.preparing import Prepared
 from gmc_core.fitting.provenance import file_hashes, of_data
 from gmc_core.gaussian.iterate import EmState
 from gmc_core.gaussian.linalg.threads import Cancelled, ThreadPool
@@ -134,7 +135,7 @@ class Source:
     """Where a worker finds the data of a task.
 
     config : with absolute paths and the hash that the ratings must have. version : of the program.
-    files : of :class:`gmc_core.fitting.experiment.Prepared`.
+    files : of :class:`gmc_core.fitting.preparing.Prepared`.
     besides : hashes of titles and attributes, and of times: a folder has no hash of its files.
     """
 

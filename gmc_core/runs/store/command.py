@@ -108,7 +108,7 @@ def written_out(
 
     times : whether the figures depend on when ratings were given, even if the settings of the fit
         say nothing of it.
-    data : :func:`gmc_core.fitting.experiment.describe`; None before they have been seen, and then
+    data : :func:`gmc_core.fitting.preparing.describe`; None before they have been seen, and then
         the configuration stays as it is. Of data that an older version has seen, less is
         known, and less is written out.
     """

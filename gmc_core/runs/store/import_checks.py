@@ -16,8 +16,9 @@ import numpy as np
 
 from gmc_core.base.array_archive import npy_header
 from gmc_core.data.ratings import RatingScale
-from gmc_core.fitting.experiment import ExperimentConfig, split_reading
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.fitting.fit import IterationRecord
+from gmc_core.fitting.preparing import split_reading
 from gmc_core.runs.store import artifacts
 from gmc_core.runs.store.run import LONG_KEY
 from gmc_core.runs.store.waiting import COST_KEY

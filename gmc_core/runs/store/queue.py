@@ -160,7 +160,7 @@ class Claim:
     def describe(self, data: dict[str, Any]) -> str:
         """Note what the data turned out to be; returns the run's key.
 
-        data : of :func:`gmc_core.fitting.experiment.describe`; the noise is this run's own.
+        data : of :func:`gmc_core.fitting.preparing.describe`; the noise is this run's own.
         """
         data = with_noise(self.run.config, data)
         key = key_of(self.run.config, data, self.run.comparison)

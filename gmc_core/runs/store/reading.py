@@ -151,7 +151,7 @@ class Reading(Database):
         return Waiting(ahead, None if late else seconds, late)
 
     def results(self, id: str) -> list[dict[str, Any]]:
-        """The finished repetitions, as :meth:`gmc_core.fitting.experiment.Repetition.as_dict`."""
+        """The finished repetitions, as :meth:`gmc_core.fitting.repetition.Repetition.as_dict`."""
         rows = self.rows("SELECT result FROM repetitions WHERE run = ? ORDER BY repetition", id)
         return [json.loads(row["result"]) for row in rows]
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from gmc_core.base.errors import BREAKDOWNS
 from gmc_core.comparison.plan import ComparisonPlan
 from gmc_core.data.ratings import RatingScale
-from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.runs.store.naming import run_name
 from gmc_core.runs.store.selection import Selection
 
@@ -45,7 +45,7 @@ class Run:
     key : hash of all that decides the figures; None until the data have been seen, and the
         settings are chosen.
     data_sha256, data : hash and description of the data, see
-        :func:`gmc_core.fitting.experiment.describe`; None until they have been seen.
+        :func:`gmc_core.fitting.preparing.describe`; None until they have been seen.
     created, started, ended : seconds since 1970; for people, never compared.
     iteration_began : likewise, of what is being computed: the iteration, the trial of auto, or the
         preparation before the first of them; None where that is not known.

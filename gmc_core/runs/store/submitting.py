@@ -16,7 +16,7 @@ from gmc_core.base.version import package_version
 from gmc_core.comparison.plan import ComparisonPlan
 from gmc_core.data.datasets import DATASETS
 from gmc_core.data.readers.stamps import stamps
-from gmc_core.fitting.experiment import ExperimentConfig
+from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.fitting.provenance import check_known, of_data, with_noise
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.runs.store.keys import key_of as key_of
@@ -83,7 +83,7 @@ class Submitting(Reading):
         parent : id of the sweep that it belongs to; such a run is always new.
         again : make a new run even if there is the same one.
         keep_model : whether to keep the model and the pictures of all iterations.
-        data : :func:`gmc_core.fitting.experiment.describe` of the data, where the caller has
+        data : :func:`gmc_core.fitting.preparing.describe` of the data, where the caller has
             loaded them already.
         cost : :func:`gmc_core.runs.store.waiting.cost_with_estimate`, where the caller knows it;
             those who wait behind this run are told from it how long.
@@ -202,7 +202,7 @@ class Submitting(Reading):
         config : data, filter and protocol; its seed, repetitions and fit do not count.
         label : a person's name for it.
         again : make a new one, and compute every fit of it anew.
-        data : :func:`gmc_core.fitting.experiment.describe` of the data, where they are loaded
+        data : :func:`gmc_core.fitting.preparing.describe` of the data, where they are loaded
             already.
         cost : None, or that it may take long, see :attr:`Run.however_long`.
 

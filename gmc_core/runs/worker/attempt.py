@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from gmc_core.base.errors import DEFECT, MEMORY, SYSTEM, GmcError, ModelFileError
 from gmc_core.fitting.affordable import Wanted, check_expected
-from gmc_core.fitting.experiment import Prepared
+from gmc_core.fitting.preparing import Prepared
 from gmc_core.fitting.shape import Expected
 from gmc_core.gaussian.linalg.threads import Cancelled, ThreadPool
 from gmc_core.protocol.filter_options import Filter

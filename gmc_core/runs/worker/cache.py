@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 
-from gmc_core.fitting.config import OF_HELD_OUT
-from gmc_core.fitting.experiment import ExperimentConfig, Prepared, make_split, prepare
+from gmc_core.fitting.config import OF_HELD_OUT, ExperimentConfig
+from gmc_core.fitting.preparing import Prepared, make_split, prepare
 from gmc_core.fitting.provenance import check_known
 from gmc_core.protocol.random_splits import check_seeds
 from gmc_core.protocol.splits import Split

@@ -19,7 +19,8 @@ from gmc_core.base.errors import ConfigError
 from gmc_core.comparison.compare import Comparison, Step, compare
 from gmc_core.comparison.comparison_files import ResultFiles
 from gmc_core.comparison.plan import ComparisonPlan, fits_of
-from gmc_core.fitting.experiment import ExperimentConfig, Prepared, describe
+from gmc_core.fitting.config import ExperimentConfig
+from gmc_core.fitting.preparing import Prepared, describe
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.protocol.random_splits import check_seeds
 from gmc_core.runs.comparisons import other_folders, summary_of

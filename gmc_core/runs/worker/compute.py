@@ -15,9 +15,11 @@ from gmc_core.fitting.affordable import Wanted
 from gmc_core.fitting.auto import Trial, choose, first_settings
 from gmc_core.fitting.compiling import compile_for
 from gmc_core.fitting.duration import estimate_of_fit
-from gmc_core.fitting.experiment import Experiment, Prepared, Repetition, describe, summarise
+from gmc_core.fitting.experiment import Experiment
 from gmc_core.fitting.fit import Fit, IterationRecord, StateError
 from gmc_core.fitting.inputs import AnyFit
+from gmc_core.fitting.preparing import Prepared, describe
+from gmc_core.fitting.repetition import Repetition, summarise
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.model.model_file import save_model
 from gmc_core.model.pictures import HeatmapBinner, picture_orders

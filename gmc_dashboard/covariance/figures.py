@@ -27,6 +27,8 @@ COMFORTABLE, MAX_SHOWN = 60, 200
 _LABEL_LENGTH = 26
 _AXIS_LENGTH = 20  # beside a heatmap; below it each letter takes height from the picture
 _LABEL_SIZE, _LEGIBLE_ROWS = 11, 32  # px, and how many rows of it a small window holds
+_SCRAP = 2  # letters of a cut word that tell nothing
+_SLANT = -45  # degrees: slanted names below a heatmap take less of its height than upright ones
 _MIN_LIMIT = 1e-6
 
 
@@ -42,12 +44,21 @@ def color_limit(matrix: Floats, percentile: float = 99.0) -> float:
 
 
 def short(title: str, length: int = _LABEL_LENGTH) -> str:
-    """A title cut to fit beside an axis, its year kept."""
+    """A title cut to fit beside an axis, its year kept: "Silence of… (1991)"."""
     if len(title) <= length:
         return title
     head, bracket, year = title.rpartition(" (")
     tail = bracket + year if head and len(year) <= 6 else ""
-    return title[: length - len(tail) - 1].rstrip(" ,:(") + "…" + tail
+    return _cut(title, length - len(tail) - 1) + "…" + tail
+
+
+def _cut(text: str, length: int) -> str:
+    """The beginning of a text, without the one or two letters of a last word that is cut."""
+    kept = text[:length]
+    whole, blank, part = kept.rpartition(" ")
+    if blank and len(part) <= _SCRAP and text[length : length + 1] not in ("", " "):
+        kept = whole
+    return kept.rstrip(" ,:(-")
 
 
 def axis_labels(model: GaussianModel, items: Sequence[int]) -> list[str]:
@@ -80,9 +91,17 @@ def distinct_short(titles: Sequence[str], length: int = _LABEL_LENGTH) -> list[s
         stem = start.partition(":")[0][: length // 2].rstrip(" ,:(-")
         for place, each in zip(places, words, strict=True):
             rest = " ".join(each[shared:])
-            label = f"{stem}… {rest}"[:length].rstrip(" ,:(-") if rest else labels[place]
-            labels[place] = label
+            if rest:
+                labels[place] = f"{stem}… {_words(rest, length - len(stem) - 2)}"
     return labels
+
+
+def _words(text: str, length: int) -> str:
+    """As many whole words of a text as fit, at least a part of the first."""
+    if len(text) <= length:
+        return text
+    whole, blank, _ = text[: length + 1].rpartition(" ")
+    return (whole if blank else text[:length]).rstrip(" ,:(-")
 
 
 def _without_year(title: str) -> str:
@@ -204,19 +223,24 @@ def heatmap_chart(
     """
     colors = palette(dark)
     n, limit = len(labels), color_limit(matrix)
+    legible = n <= _LEGIBLE_ROWS
+    # Where they are so close that some are left out, upright names leave out fewer.
+    slant = {"labelAngle": _SLANT, "labelAlign": "right"} if least is None and legible else {}
     # As long as the labels, so that none is cut a second time.
     across, down = (
         alt.Axis(
             labelFontSize=least or _LABEL_SIZE,
             labelLimit=room if least is None else 1.25 * room,
-            labelOverlap=least is not None or n > _LEGIBLE_ROWS,
+            labelOverlap=least is not None or not legible,
             labelColor=colors.muted,
             labelFlush=False,
+            labelPadding=4,
             ticks=False,
             domain=False,
             title=None,
+            **below,
         )
-        for room in (150, 170)
+        for room, below in ((150, slant), (170, {}))
     )
     pair = alt.selection_point(name=PAIR, fields=["i", "j"], on="click", empty=False)
     framed = alt.when(pair)

@@ -47,14 +47,13 @@ def note(run: Run, ready: Sequence[Run]) -> None:
     words, better = beaten(run, ready)
     if not words or presenting():
         return
-    with st.container(
-        horizontal=True, vertical_alignment="center", gap="small", key="better_run_note"
-    ):
-        st.caption(words, width="content")
+    with st.container(key="better_run_note"):
+        said, there = st.columns([6, 1.3], vertical_alignment="center")  # a line or two together
+        said.caption(words)
         if better is None:
-            st.page_link("pages/fit.py", label="What to try", query_params={"run": run.id})
+            there.page_link("pages/fit.py", label="What to try", query_params={"run": run.id})
         else:
-            st.button(
+            there.button(
                 "Open the better one",
                 key="open_better_run",
                 type="tertiary",

@@ -47,6 +47,13 @@ def test_short_keeps_the_year():
     assert figures.short("Alien (1979)") == "Alien (1979)"
 
 
+def test_a_title_is_not_cut_to_a_letter_or_two_of_a_word():
+    assert figures.short("Silence of the Lambs, The (1991)", 20) == "Silence of… (1991)"
+    assert figures.short("Lion King, The (1994)", 20) == "Lion King… (1994)"
+    assert figures.short("Independence Day (1996)", 20) == "Independence… (1996)"
+    assert figures.short("Incomprehensibilities (1996)", 20) == "Incomprehens… (1996)"
+
+
 def test_labels_that_would_begin_alike_keep_what_differs():
     episodes = [
         "Star Wars: Episode IV - A New Hope (1977)",
@@ -58,6 +65,10 @@ def test_labels_that_would_begin_alike_keep_what_differs():
     assert labels[0].startswith("Star Wars… IV - A New")
     assert labels[1].startswith("Star Wars… V - The")
     assert labels[2].startswith("Star Wars… VI - Return")
+    # Whole words as far as they fit.
+    assert figures.distinct_short(episodes, 20) == [
+        "Star Wars… IV - A", "Star Wars… V - The", "Star Wars… VI",
+    ]  # fmt: skip
     # What is cut alone is cut as before, and what is short is not cut.
     assert labels[3:] == [figures.short(other, 24), "Alien (1979)"]
     assert max(map(len, labels)) <= 24
@@ -124,6 +135,18 @@ def test_heatmap_can_be_clicked(model, some, dark):
     assert color["domain"][0] == -color["domain"][-1]
     assert len(color["domain"]) == len(color["range"])
     assert spec["encoding"]["x"]["sort"] == labels
+
+
+def test_names_below_a_heatmap_slant_unless_they_stand_too_close():
+    def angle(n, **options):
+        chart = figures.heatmap_chart(
+            np.eye(n), [f"Title {k}" for k in range(n)], [1] * n, kind="correlation", **options
+        )
+        return json.loads(chart.to_json())["encoding"]["x"]["axis"].get("labelAngle")
+
+    assert angle(30) == -45
+    assert angle(33) is None  # upright, as Vega stands names that need it
+    assert angle(12, least=18) is None
 
 
 def test_clicked_pair_survives_anything(some):

@@ -43,8 +43,8 @@ _QUIET = """<style>
         background: transparent; color: inherit;
         border-color: color-mix(in srgb, currentColor 25%, transparent);
     }
-    /* One height for every step: the longest has four lines where the page is 1,280 px wide. */
-    .st-key-tour_said { min-height: 6.1rem }
+    /* One height for every step: the longest has three lines where the page is 1,280 px wide. */
+    .st-key-tour_said { min-height: 4.3rem }
     .st-key-tour_said p { font-size: .95rem; line-height: 1.45 }
 </style>"""
 
@@ -106,7 +106,7 @@ STEPS = (
     ),
     Step(
         "pages/covariance.py",
-        {"run": "{grades}", "view": "titles"},
+        {"run": "{grades}", "view": "titles", "n": "20"},  # as many as fit below the card
         "Here it will be seen what the third fit has learned: Σ, which titles are liked by the "
         "same people.",
         "grades",
@@ -117,7 +117,7 @@ STEPS = (
     ),
     Step(
         "pages/recommend.py",
-        {"run": "{grades}", "rated": "260:5,1196:5,1:2", "why": "1210"},
+        {"run": "{grades}", "rated": "260:5,1196:5,1:2", "why": "1198"},
         "With what the third fit has learned, titles will be recommended here to somebody who has "
         "rated three.",
         "grades",
@@ -211,10 +211,18 @@ def banner() -> None:
                 on_click=_stop,
                 args=(step, last),
             )
-            if last:
+            if last and _is_told(step):
                 st.caption("That was the whole story. Now rate titles of your own.")
         with st.container(key="tour_said"):
             _card(number)
+
+
+def _is_told(step: Step) -> bool:
+    """Whether the fit that a step is about has finished, so that the page shows what came of it."""
+    try:
+        return context.store().run(queue()[step.of]).state == "finished"
+    except GmcError:
+        return False
 
 
 def _card(number: int) -> None:

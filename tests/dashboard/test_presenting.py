@@ -123,6 +123,13 @@ def test_the_tour_goes_on_back_and_stops(asked):
     assert "of 6**" not in texts(at)
 
 
+def test_the_story_is_not_over_while_its_last_fit_is_awaited(asked):
+    at = opened("recommend", tour="6")
+    assert "waits for its turn" in texts(at)
+    assert "whole story" not in texts(at)
+    assert at.button(key="tour_stop").label == "Done"
+
+
 @pytest.mark.parametrize("number", ["0", "7", "x", ""])
 def test_a_step_that_is_not_there_is_no_tour(asked, number):
     at = opened("learn", tour=number)
@@ -219,6 +226,7 @@ def test_the_last_step_ends_with_done(told):
     # One press too many of Next does not leave the tour.
     assert at.button(key="tour_next").disabled
     assert at.button(key="tour_stop").label == "Done"
+    assert "That was the whole story" in texts(at)
     at = at.button(key="tour_stop").click().run()
     assert one(at.query_params["run"]) == told["grades"]
     for name in ("tour", "rated", "why"):

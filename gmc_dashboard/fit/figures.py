@@ -15,7 +15,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from gmc_core.fitting.fit import IterationRecord
-from gmc_dashboard.shared.theme import Palette, palette, style
+from gmc_dashboard.shared.theme import Palette, count_axis, palette, style
 
 Curve = Sequence[IterationRecord]
 
@@ -215,7 +215,7 @@ def _finish(
         legend=legend,
     )
     figure.update_layout(hovermode="x unified")
-    figure.update_xaxes(range=[0, max(iterations, 1) + 0.5], nticks=11, tickformat="d")
+    count_axis(figure, iterations)
     return figure
 
 

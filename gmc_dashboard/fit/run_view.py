@@ -18,7 +18,7 @@ from gmc_core.protocol.metrics import enough_repetitions
 from gmc_core.runs.findings import Evidence
 from gmc_core.runs.store import Run
 from gmc_core.runs.store.seal import NOT_OURS
-from gmc_dashboard.fit import advice, overlay, playing
+from gmc_dashboard.fit import advice, overlay, playing, run_words
 from gmc_dashboard.fit import figures as figures
 from gmc_dashboard.fit.run_words import name_help, result_sentence, scale_words, status_text
 from gmc_dashboard.shared import context, found_run, tour
@@ -222,7 +222,7 @@ def _nmae(states: Frames, ready: bool, problem: str) -> None:
         figure,
         figures.describe_nmae(curves, known.lines, beside),
         key="nmae_chart",
-        waits="Waiting for the first iteration",
+        waits=run_words.first_iteration(run),
     )
 
 
@@ -232,7 +232,9 @@ def _details(states: Frames, ready: bool, problem: str) -> None:
     run, _, known = _fresh(states, ready, problem)
     if run.config.protocol != "none":
         st.caption(_comparison_note(run, known))
-    _charts(run, playing.cut(context.curves_of(run), playing.place(run)))
+    curves = context.curves_of(run)
+    if any(curves) or not run.ended_for_good:  # else nothing will ever be there to draw
+        _charts(run, playing.cut(curves, playing.place(run)))
 
 
 @st.fragment(run_every=QUIET_SECONDS)

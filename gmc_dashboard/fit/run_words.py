@@ -207,3 +207,8 @@ def compared(value: float, other: float) -> str:
     """ "5 % lower", "3 % higher"."""
     share = (value - other) / other
     return f"{abs(share) * 100:.2g} % {'lower' if share < 0 else 'higher'}"
+
+
+def first_iteration(run: Run) -> str:
+    """What stands in the place of a picture that has no iteration to draw."""
+    return "No iteration was computed" if run.ended_for_good else "Waiting for the first iteration"

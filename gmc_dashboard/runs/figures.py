@@ -13,7 +13,7 @@ from gmc_core.runs.store import Run
 from gmc_core.runs.store.naming import data_name, distinct_names, fit_words, seed_words
 from gmc_dashboard.fit.figures import Curve, mean_curve
 from gmc_dashboard.shared.run_pages import link, place_of
-from gmc_dashboard.shared.theme import palette, style
+from gmc_dashboard.shared.theme import count_axis, palette, style
 
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
@@ -58,7 +58,7 @@ def comparison_figure(
         legend=len(runs) > 1,
     )
     figure.update_layout(hovermode="x unified", legend={"xanchor": "left", "x": 0})
-    figure.update_xaxes(tickformat="d", rangemode="tozero")
+    count_axis(figure, max((int(trace.x[-1]) for trace in figure.data if len(trace.x)), default=1))
     return figure
 
 

@@ -15,7 +15,7 @@ import plotly.graph_objects as go
 
 from gmc_core.gaussian.settings import PAPER_EPSILON
 from gmc_core.runs.sensitivity import SensitivityCurve
-from gmc_dashboard.shared.theme import Palette, faint, palette, style
+from gmc_dashboard.shared.theme import Palette, count_axis, faint, palette, style
 
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "star", "cross", "pentagon")
 
@@ -76,26 +76,22 @@ def epsilon_figure(
         figure,
         x="ε (log scale)",
         y="NMAE",
-        height=380,
+        height=360,
         uirevision=revision,
         dark=dark,
-        legend=len(steps) > 1,
+        legend=len(steps) > 1 or bias is not None,
     )
     # Below the axis: the top belongs to the paper's mark.
-    figure.update_layout(legend={"y": -0.2, "yanchor": "top"})
+    figure.update_layout(legend={"y": -0.16, "yanchor": "top"})
     _epsilon_axis(figure, epsilons)
     _mark_paper(figure, colors, paper)
     if bias is not None:
         figure.add_hline(
             y=bias,
             line={"color": colors.muted, "width": 1.5, "dash": "dash"},
-            annotation={
-                "text": f"user and item bias {bias:.4f}",
-                "font": {"size": 12, "color": colors.muted},
-                "x": 0.01,
-                "xanchor": "left",
-                "yanchor": "bottom",
-            },
+            # In the legend: beside the line there is no place that no curve may cross.
+            name=f"user and item bias {bias:.4f}",
+            showlegend=True,
         )
     if found is not None and found.high > found.low:
         figure.add_vrect(
@@ -142,12 +138,12 @@ def iterations_figure(
             line={"color": colour, "width": 3 if marked else 2},
             hovertemplate="%{y:.4f}",
         )
-    style(figure, x="iteration", y="NMAE", height=380, uirevision=revision, dark=dark, legend=True)
+    style(figure, x="iteration", y="NMAE", height=360, uirevision=revision, dark=dark, legend=True)
     figure.update_layout(
         hovermode="x unified",
         legend={"orientation": "v", "x": 1.01, "xanchor": "left", "y": 1, "yanchor": "top"},
     )
-    figure.update_xaxes(range=[0, max(iterations, 1) + 0.5], nticks=11, tickformat="d")
+    count_axis(figure, iterations)
     return figure
 
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import plotly.graph_objects as go
 
+_MOST_TICKS = 11  # of a count, beside 0
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 
 
@@ -123,7 +124,8 @@ def waiting(fig: go.Figure, text: str) -> go.Figure:
     """
     if any(len(trace[name]) for trace in fig.data for name in ("x", "y", "z") if _has(trace, name)):
         return fig
-    fig.update_layout(annotations=[], shapes=[], showlegend=False)
+    fig.layout.annotations, fig.layout.shapes = (), ()  # an update with none would keep them
+    fig.update_layout(showlegend=False)
     fig.update_xaxes(visible=False)
     fig.update_yaxes(visible=False)
     place = {"xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
@@ -220,3 +222,14 @@ def style(
     # Last: every update of a figure copies its layout, and a template is the largest part of that.
     fig.layout.template = "plotly_dark" if dark else "plotly_white"
     return fig
+
+
+def count_axis(fig: go.Figure, last: int) -> None:
+    """An x axis from 0 to ``last`` of what is counted, such as iterations, with whole ticks.
+
+    Plotly's own ticks would stand at halves where ``last`` is small, and be named as whole numbers.
+    """
+    last = max(last, 1)
+    steps = (digit * 10**power for power in range(9) for digit in (1, 2, 5))
+    step = next(step for step in steps if last <= _MOST_TICKS * step)
+    fig.update_xaxes(range=[0, last + 0.5], tick0=0, dtick=step, tickformat="d")

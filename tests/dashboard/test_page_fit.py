@@ -404,6 +404,14 @@ def test_ended_early_says_why_and_resumes(store, state, kind, text):
     assert store.run(run.id).state == "queued"
 
 
+def test_what_ended_before_its_first_iteration_waits_for_none(store):
+    at = ready(opened("fit", run=stored(store, "failed", done=0, message="No memory.").id))
+    assert "No memory." in at.error[0].value
+    assert len(charts(at)) == 1  # the baselines; the rest would be empty axes
+    assert "Errors in ratings" not in texts(at)
+    assert "No iteration" in run_words.first_iteration(store.runs()[0])
+
+
 def test_without_hold_out_there_is_no_error_to_draw(store):
     run = stored(store, "running", small(protocol="none"), done=1)
     at = opened("fit", run=run.id)

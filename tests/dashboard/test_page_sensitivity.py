@@ -262,7 +262,10 @@ def test_the_bias_is_a_line_once_every_seed_has_a_finished_fit(store):
     figure = epsilon_figure(
         sweep_results(store, sweep.id), [0.1, 0.3], bias=bias_of(children), dark=True
     )
-    assert any("user and item bias 0.5000" in str(note.text) for note in figure.layout.annotations)
+    (line,) = (shape for shape in figure.layout.shapes if shape.showlegend)
+    assert line.y0 == line.y1 == 0.5
+    assert line.name == "user and item bias 0.5000"
+    assert figure.layout.showlegend
 
 
 def test_a_sweep_says_whether_any_setting_beats_the_bias(store):

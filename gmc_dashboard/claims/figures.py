@@ -11,7 +11,7 @@ from gmc_core.paper.claims.catalogue import CLAIMS
 from gmc_core.paper.claims.report import nmae_lines, on_chart
 from gmc_core.paper.claims.verdict import MARGIN, Line, Verdict
 from gmc_dashboard.shared.theme import error_bars, faint, palette, style
-from gmc_dashboard.shared.units import signed
+from gmc_dashboard.shared.units import minus, signed
 
 SYMBOLS = {"holds": "✓", "does not hold": "✗", "not resolved": "?", "not measured": "–"}
 # Of a categorical palette: the verdict's colour, beside which its word always stands.
@@ -26,8 +26,8 @@ def overview(verdicts: Mapping[str, Verdict]) -> pd.DataFrame:
             {
                 "claim": claim.title,
                 "verdict": f"{SYMBOLS[verdict.verdict]} {verdict.verdict}",
-                "figure": verdict.figure,
-                "interval": verdict.interval,
+                "figure": minus(verdict.figure),
+                "interval": minus(verdict.interval),
                 "section": claim.section,
                 "run": _link(verdict),
             }

@@ -17,6 +17,7 @@ from gmc_dashboard.shared.units import signed
 Metric = Literal["nmae", "rmse"]
 METRIC_LABELS: dict[Metric, str] = {"nmae": "NMAE", "rmse": "RMSE"}
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "star", "cross", "pentagon")
+_BELOW_TITLE = 68  # px, from the axis to below its title of two lines
 _LINE = 42  # pixels a method takes
 PROJECTED_HEIGHT = 330  # pixels; 720 less what stands above
 
@@ -80,13 +81,17 @@ def differences_figure(
     style(
         figure,
         x=f"{METRIC_LABELS[metric]} minus that of<br>{html.escape(reference, quote=False)}",
-        height=150 + _LINE * max(len(found), 2),
+        height=160 + _LINE * max(len(found), 2),
         uirevision=revision,
         dark=dark,
         legend=bool(over_splits),
     )
     figure.update_layout(
-        legend={"orientation": "h", "x": 0, "xanchor": "left", "y": -0.35, "yanchor": "top"}
+        legend={
+            **{"orientation": "h", "x": 0, "xanchor": "left", "yanchor": "top"},
+            # Below both lines of the axis' title, in heights of the plot.
+            "y": -_BELOW_TITLE / (_BELOW_TITLE + _LINE * max(len(found), 2)),
+        }
     )
     if large:
         figure.update_layout(height=PROJECTED_HEIGHT)

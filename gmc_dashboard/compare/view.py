@@ -135,6 +135,10 @@ def _body(identity: str, state: str, reference: str, metric: figures.Metric, cpu
     label = comparison.labels[reference]
     large = presenting()
     st.markdown(verdict(rows, reference, complete=run.state == "finished", short=large))
+    # Before the figures, in which a method that failed is missing.
+    for row in rows:
+        if row.failure:
+            st.warning(f"{escape(row.label)}: {told(row.failure)}", icon=":material/error:")
     options: dict[str, Any] = {"dark": is_dark(), "revision": run.id, "large": large}
     left, right = st.columns(2, gap="small")
     with left:
@@ -158,9 +162,6 @@ def _body(identity: str, state: str, reference: str, metric: figures.Metric, cpu
             waits="Waiting for the first result",
         )
     _table(rows, metric)
-    for row in rows:
-        if row.failure:
-            st.warning(f"{escape(row.label)}: {told(row.failure)}", icon=":material/error:")
     published = random_table_for(run.data) if is_random_tenth(run.config) else None
     if published is not None:
         with st.expander(f"What others report on a random tenth of {published.data_set}"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
 
@@ -176,6 +177,10 @@ def test_the_overview_links_what_was_varied():
     assert by_claim["Insensitive to ε around .3"] == "/fit?run=runepsilon015"
     assert by_claim["The projection to integers helps NMAE"] == "/fit?run=runpaper"
     assert pd.isna(by_claim["The cost formula"])
+    # Signs are those of every page; a hyphen that joins would not stand before a figure.
+    numbers = " ".join(frame["figure"]) + " ".join(frame["interval"])
+    assert "−" in numbers
+    assert not re.search(r"-\.?\d", numbers)
 
 
 @pytest.mark.parametrize("dark", [False, True])

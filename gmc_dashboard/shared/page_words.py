@@ -14,6 +14,7 @@ from functools import cache
 from gmc_core.base.setting import Setting
 from gmc_core.gaussian.models import MODELS
 from gmc_core.gaussian.settings import settings_of_a_fit
+from gmc_dashboard.shared.places import uploads_folder
 
 _DATA = "on the Data page"
 # Options of reading, filtering and splitting → the controls that do the same.
@@ -39,14 +40,16 @@ _OPTION = r"--(?P<no>no-)?(?P<name>[a-z]+(?:-[a-z]+)*)(?:[ =](?P<value>'[^']*'|[
 
 
 def in_page_words(text: str) -> str:
-    """The text with every option that a page has as a control called by that control's name."""
+    """The text with every option that a page has as a control called by that control's name, and
+    an uploaded file by the name that it was given, without the folder in which it is kept."""
 
     def told(found: re.Match[str]) -> str:
         if found["name"] is None:
             return found[0]
         return _control(found)
 
-    return re.sub(f"{_COMMAND}|{_OPTION}", told, text)
+    kept_in = rf"{re.escape(str(uploads_folder()))}[\\/][0-9a-f]{{16}}[\\/]"
+    return re.sub(f"{_COMMAND}|{_OPTION}", told, re.sub(kept_in, "", text))
 
 
 def _control(found: re.Match[str]) -> str:

@@ -14,6 +14,7 @@ from gmc_core.fitting.shape import Shape
 from gmc_core.gaussian.settings import FitSettings, settings_of_a_fit
 from gmc_dashboard.shared.components import sentence_of
 from gmc_dashboard.shared.page_words import in_page_words
+from gmc_dashboard.shared.places import uploads_folder
 
 
 @pytest.mark.parametrize(
@@ -32,6 +33,12 @@ from gmc_dashboard.shared.page_words import in_page_words
 )
 def test_an_option_is_called_as_its_control(told, shown):
     assert in_page_words(told) == shown
+
+
+def test_an_uploaded_file_has_its_own_name():
+    file = uploads_folder() / "0123456789abcdef" / "my ratings.csv"
+    assert in_page_words(f"{file}, line 3: no number") == "my ratings.csv, line 3: no number"
+    assert in_page_words("/data/uploads/mine.csv, line 3") == "/data/uploads/mine.csv, line 3"
 
 
 def test_every_setting_with_a_control_has_its_name():

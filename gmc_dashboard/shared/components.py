@@ -39,11 +39,15 @@ _CHART_CONFIG = {
 
 # Words and picture side by side need the width of a small screen.
 # A link's padding is for its background; its text stands in line with the text around it.
+# A cell's text may use the width that its column has anyway.
 # Without a pointer that hovers, a chart's toolbar would stand over its legend for good.
 _STYLE = """<style>
 [data-testid="stMain"] h1 { padding: 0 }
 @media (min-width: 900px) and (max-width: 1500px) {
     [data-testid="stMainBlockContainer"] { padding-inline: 2.5rem }
+}
+@media (min-width: 900px) {
+    [data-testid="stTable"] td [data-testid="stMarkdownContainer"] { max-width: 50rem }
 }
 [data-testid="stMain"] [data-testid="stPageLink-NavLink"] { position: relative; left: -0.5rem }
 @media (max-width: 640px) { .st-key-present_start { display: none } }

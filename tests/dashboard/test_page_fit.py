@@ -256,7 +256,9 @@ def test_too_much_memory_is_refused_with_a_remedy(monkeypatch):
 def test_what_takes_longer_than_an_hour_is_started_only_if_it_is_wanted(store, monkeypatch):
     monkeypatch.setattr(affordable, "LONGEST_UNASKED", 1e-6)
     at = opened("fit", **FEW)
-    assert any("--model factor" in warning.value for warning in at.warning)
+    assert any(
+        "“Low rank, for large tables” as the model" in warning.value for warning in at.warning
+    )
     assert at.button(key="start_fit").disabled
     at.checkbox(key="fit_however_long").check().run()
     assert not at.exception and not at.button(key="start_fit").disabled

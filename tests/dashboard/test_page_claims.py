@@ -182,7 +182,9 @@ def test_the_overview_links_what_was_varied():
 def test_figures_of_the_overview_have_the_sign_of_other_pages():
     verdicts = judge(results())
     name = CLAIMS[3].name
-    below = replace(verdicts[name], figure="-0.0044 NMAE", interval="[-0.0097, +0.0008]")
+    below = replace(
+        verdicts[name], unit="NMAE", value=-0.0044, low=-0.0097, high=0.0008, range_of=0
+    )
     row = overview({**verdicts, name: below}).iloc[3]
     assert (row["figure"], row["interval"]) == ("−0.0044 NMAE", "[−0.0097, +0.0008]")
 

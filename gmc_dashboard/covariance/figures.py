@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 from os.path import commonprefix
+from typing import Any
 
 import altair as alt
 import numpy as np
@@ -225,7 +226,8 @@ def heatmap_chart(
     n, limit = len(labels), color_limit(matrix)
     legible = n <= _LEGIBLE_ROWS
     # Where they are so close that some are left out, upright names leave out fewer.
-    slant = {"labelAngle": _SLANT, "labelAlign": "right"} if least is None and legible else {}
+    slanted = least is None and legible
+    slant: dict[str, Any] = {"labelAngle": _SLANT, "labelAlign": "right"} if slanted else {}
     # As long as the labels, so that none is cut a second time.
     across, down = (
         alt.Axis(

@@ -58,7 +58,8 @@ def _control(found: re.Match[str]) -> str:
         return f"“{MODELS[value].label}” as the model"
     one = _settings().get(name)
     if one is not None and one.control is not None:
-        shown = f"“{one.control.label}”"
+        # Without how it is drawn: "Regularization ε (log scale)".
+        shown = f"“{one.control.label.partition(' (')[0]}”"
         if found["no"]:
             return f"{shown}: off{_rest(value)}"
         if value is None:

@@ -23,6 +23,7 @@ from gmc_dashboard.shared.places import uploads_folder
         ("keep fewer (--max-items).", "keep fewer (“Items, at most” on the Data page)."),
         ("keep --max-items 500.", "keep “Items, at most” on the Data page: 500."),
         ("take it (--model factor),", "take it (“Low rank, for large tables” as the model),"),
+        ("raise it (--epsilon)", "raise it (“Regularization ε”)"),
         ("compute with --dtype float32.", "compute with “Precision”: float32."),
         ("choose --dtype there", "choose “Precision” there"),
         ("--no-ordered reads it", "“Ratings are ordered values”: off reads it"),
@@ -44,7 +45,7 @@ def test_an_uploaded_file_has_its_own_name():
 def test_every_setting_with_a_control_has_its_name():
     for one in settings_of_a_fit().values():
         if one.control is not None:
-            assert in_page_words(f"({one.flag})") == f"(“{one.control.label}”)"
+            assert in_page_words(f"({one.flag})") == f"(“{one.control.label.split(' (')[0]}”)"
 
 
 def test_a_refusal_on_a_page_names_no_option():

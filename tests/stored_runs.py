@@ -65,11 +65,12 @@ def stored(
     data: dict[str, Any] = DATA,
     nmae: float = 0.42,
     message: str = "",
+    kind: str = "",
     label: str = "",
 ) -> Run:
     """A run in ``state``, with ``done`` iterations in its only begun repetition.
 
-    A finished run has all its iterations.
+    A finished run has all its iterations. kind : of the error of one that failed.
     """
     config = config or small()
     run = store.submit(config, label=label, again=True)
@@ -88,7 +89,7 @@ def stored(
         for t in range(1, (total if finished or done is None else done) + 1):
             claim.add_record(repetition, record(t, nmae + 0.1 / t + 0.003 * repetition))
     if state != "running":
-        claim.end(state, message, summary(nmae) if finished else None)
+        claim.end(state, message, summary(nmae) if finished else None, error_kind=kind or None)
         worker_side.retire(store, name)
     return store.run(run.id)
 

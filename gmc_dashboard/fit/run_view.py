@@ -11,7 +11,6 @@ from typing import Any
 
 import streamlit as st
 
-from gmc_core.base.errors import ConfigError
 from gmc_core.fitting.fit import IterationRecord
 from gmc_core.paper.reproduction import table_for
 from gmc_core.protocol.metrics import enough_repetitions
@@ -20,7 +19,14 @@ from gmc_core.runs.store import Run
 from gmc_core.runs.store.seal import NOT_OURS
 from gmc_dashboard.fit import advice, overlay, playing, run_words
 from gmc_dashboard.fit import figures as figures
-from gmc_dashboard.fit.run_words import name_help, result_sentence, scale_words, status_text
+from gmc_dashboard.fit.run_words import (
+    fails_again,
+    name_help,
+    remedy,
+    result_sentence,
+    scale_words,
+    status_text,
+)
 from gmc_dashboard.shared import context, found_run, tour
 from gmc_dashboard.shared.components import chart, escape, guard, told
 from gmc_dashboard.shared.control_bar import Action, Badge, control_bar
@@ -144,6 +150,7 @@ def _head(run: Run, seen: Evidence | None) -> None:
             "Back to the settings; this run goes on and stays on the Runs page.",
             context.select_run,
         ),
+        lead="new" if fails_again(run) else "resume",
     )
 
 
@@ -296,20 +303,11 @@ def _repeat_more(run: Run, repetitions: int) -> None:
     found_run.start_fit(replace(run.config, repetitions=repetitions))
 
 
-def _remedy(run: Run) -> str:
-    """What to do about a run that failed."""
-    if run.broke_down:
-        return "Resumed, it would break down again: change ε or the noise with “New fit”."
-    if run.error_kind == ConfigError.kind:
-        return "Change the settings with “New fit”."
-    return "Change the settings with “New fit”, or resume if the cause is gone."
-
-
 def _status(run: Run, curves: Curves, seen: Evidence | None = None) -> None:
     text = status_text(run, curves)
     if run.state == "failed":
         st.error(
-            f"{told(run.message)}  \n{_remedy(run)}",
+            f"{told(run.message)}  \n{remedy(run)}",
             icon=":material/error:",
         )
     elif run.state == "interrupted":

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
+from gmc_core.base.errors import ConfigError
 from gmc_core.data.ratings import RatingScale
 from gmc_core.data.readers.report import DERIVED
 from gmc_core.fitting.compiling import compile_seconds, must_compile
@@ -212,3 +213,17 @@ def compared(value: float, other: float) -> str:
 def first_iteration(run: Run) -> str:
     """What stands in the place of a picture that has no iteration to draw."""
     return "No iteration was computed" if run.ended_for_good else "Waiting for the first iteration"
+
+
+def fails_again(run: Run) -> bool:
+    """Whether a run that failed would fail in the same way if it were resumed."""
+    return run.state == "failed" and (run.broke_down or run.error_kind == ConfigError.kind)
+
+
+def remedy(run: Run) -> str:
+    """What to do about a run that failed."""
+    if run.broke_down:
+        return "Resumed, it would break down again: change ε or the noise with “New fit”."
+    if fails_again(run):
+        return "Change the settings with “New fit”."
+    return "Change the settings with “New fit”, or resume if the cause is gone."

@@ -32,6 +32,7 @@ def control_bar(
     cancel: Action | None = None,
     resume: Action | None = None,
     new: Action | None = None,
+    lead: Literal["resume", "new"] = "resume",
 ) -> None:
     """Draw the bar.
 
@@ -39,6 +40,7 @@ def control_bar(
     ----------
     title : plain text. badge : of the state. help : what the title's words mean.
     cancel, resume, new : what can be done now; at most one of the first two.
+    lead : which of the others is the thing to do, where one can be resumed.
     """
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.subheader(escape(title), anchor=False, width="content", help=help)
@@ -48,9 +50,10 @@ def control_bar(
         if cancel is not None:
             _button(cancel, ":material/stop:")
         elif resume is not None:
-            _button(resume, ":material/resume:", "primary")
+            _button(resume, ":material/resume:", "primary" if lead == "resume" else "secondary")
         if new is not None:
-            _button(new, ":material/add:")
+            leads = resume is not None and lead == "new"
+            _button(new, ":material/add:", "primary" if leads else "secondary")
 
 
 def _button(action: Action, icon: str, kind: Literal["primary", "secondary"] = "secondary") -> None:

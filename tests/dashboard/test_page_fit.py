@@ -406,6 +406,14 @@ def test_ended_early_says_why_and_resumes(store, state, kind, text):
     assert store.run(run.id).state == "queued"
 
 
+@pytest.mark.parametrize(("kind", "leads"), [("settings", "new_fit"), ("memory", "resume_run")])
+def test_what_would_fail_again_leads_to_other_settings(store, kind, leads):
+    run = stored(store, "failed", done=0, message="It would take 3 h.", kind=kind)
+    at = ready(opened("fit", run=run.id))
+    looks = {key: at.button(key=key).proto.type for key in ("new_fit", "resume_run")}
+    assert [key for key, look in looks.items() if look == "primary"] == [leads]
+
+
 def test_what_ended_before_its_first_iteration_waits_for_none(store):
     at = ready(opened("fit", run=stored(store, "failed", done=0, message="No memory.").id))
     assert "No memory." in at.error[0].value

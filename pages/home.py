@@ -45,7 +45,7 @@ STEPS = (
 )
 NEW_HERE = (
     "**New here?** Press **Show me**, and go on with **Next**: the whole story in six steps, a "
-    "few sentences each; three fits are computed while you watch. To see why it works, without "
+    "few sentences each; the fits are computed while you watch. To see why it works, without "
     "any fit, read **Learn**."
 )
 WORDS = (
@@ -99,12 +99,13 @@ def latest_runs() -> list[Run]:
 
 
 def start_card() -> None:
-    """The quickest way to a fitted model."""
+    """The quickest way to a fitted model, and for who is new the story."""
+    new = not context.store().runs()
     with st.container(horizontal=True, vertical_alignment="center"):
         if st.button(
             "Fit the sample now",
             key="leave_to_fit",
-            type="primary",
+            type="secondary" if new else "primary",
             icon=":material/play_arrow:",
             help="The paper's settings (ε = 0.3, 10 iterations) on the ratings that come with "
             "this program. Takes about a minute, the very first one longer.",
@@ -115,6 +116,7 @@ def start_card() -> None:
         if st.button(
             "Show me",
             key="leave_to_tour_start",
+            type="primary" if new else "secondary",
             icon=":material/slideshow:",
         ):
             tour.open_step(1)

@@ -207,7 +207,7 @@ def what_helped(run: Run, other: Run) -> str:
     ]
     if other.config.fit.is_ordered:
         parts.append("stars are grades in an order, not numbers")
-    return f"What helped: {', '.join(parts)}."
+    return f"What it does otherwise: {', '.join(parts[:-1])}, and {parts[-1]}."
 
 
 def difference_words(found: PairedDifference) -> str:

@@ -87,7 +87,8 @@ def show(run: Run) -> None:
             if whole:
                 _status(run, curves, seen)
             with st.container(horizontal=True, horizontal_alignment="distribute", gap="small"):
-                if whole and seen is not None:
+                # In a tour Next is what to press.
+                if whole and seen is not None and tour.asked() is None:
                     advice.show(run, seen, others, MOST_BRIEFLY if briefly else advice.SHOWN)
                 if briefly and filmed:
                     playing.controls(run, length)
@@ -223,7 +224,8 @@ def _nmae(states: Frames, ready: bool, problem: str) -> None:
         dark=is_dark(),
         revision=run.id,
     )
-    if beside and _briefly():  # more stands above it, and the best curve is the lowest
+    # More stands above it. In a tour it has one height, with which nothing moves from step to step.
+    if tour.asked() is not None or (beside and presenting()):
         figure.update_layout(height=BESIDE_HEIGHT)
     chart(
         figure,

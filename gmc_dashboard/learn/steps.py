@@ -52,10 +52,10 @@ WHY = """
    patterns that it has made up. In the extreme Σ is flat: some Σₒₒ, the covariance of what a user
    rated, cannot be inverted, and the next E-step is impossible. With fewer users than movies it is
    flat from the start, because M users span at most M − 1 directions.
-3. **The repair.** ε is added to all variances in every M-step, so that **no direction of Σ is ever
-   thinner than ε**: Σ has full rank, the E-step can always be computed, and the thinning stops. It
-   also makes the model more careful: Σₐₐ stands below the fraction bar of chapter 1, so a larger
-   one draws the fills towards the mean.
+3. **What ε does against it.** It is added to all variances in every M-step, so that **no
+   direction of Σ is ever thinner than ε**: Σ has full rank, the E-step can always be computed, and
+   the thinning stops. It also makes the model more careful: Σₐₐ stands below the fraction bar of
+   chapter 1, so a larger one draws the fills towards the mean.
 4. **The price.** ε widens all directions alike, needed or not. Too small and the model stays too
    sure; too large and it believes in no pattern any more and fills in means. Here .3 is more than
    was lost, and the learned ellipse gets fatter than the planted one; on ratings one tries which ε

@@ -53,6 +53,8 @@ FITS: dict[str, FitSettings] = {
     "paper": FitSettings(),
     "epsilon": FitSettings(epsilon=1.0),
     "grades": replace(settings_for("factor"), dtype="float32"),
+    # Drawn nowhere: its figure says what taking stars as grades is worth.
+    "numbers": replace(settings_for("factor"), dtype="float32", ordered=False),
 }
 
 
@@ -62,14 +64,15 @@ class Step:
 
     page : file of the page. query : its address; ``{paper}`` and so on stand for ids of runs.
     sentence : what is going to be there. of : the fit that it is about. found : instead of the
-    sentence, once that fit has finished; of it, and of the first fit.
+    sentence, once that fit has finished; of it, of the first fit, and of the one named ``beside``.
     """
 
     page: str
     query: Mapping[str, str]
     sentence: str
     of: str
-    found: Callable[[Run, Run], str]
+    found: Callable[[Run, Run, Run], str]
+    beside: str = "paper"
 
 
 STEPS = (
@@ -99,10 +102,12 @@ STEPS = (
     Step(
         "pages/fit.py",
         {"run": "{paper}", "with": "{epsilon},{grades}"},
-        "A third curve will be that of a model that takes stars as ordered grades and keeps in "
-        "mind how uncertain each estimate is.",
+        "A third curve will be that of another model, called ordered ratings: it keeps in mind how "
+        "uncertain each guess is, and takes stars as grades in an order. Its Σ is of low rank, "
+        "which makes it quick.",
         "grades",
         tour_words.what_repaired_it,
+        beside="numbers",
     ),
     Step(
         "pages/covariance.py",
@@ -110,7 +115,7 @@ STEPS = (
         "Here it will be seen what the third fit has learned: Σ, which titles are liked by the "
         "same people.",
         "grades",
-        lambda run, first: (
+        lambda run, first, _: (
             "This is what was learned: Σ says which titles are liked by the same "
             "people, and similar ones stand side by side."
         ),
@@ -121,7 +126,7 @@ STEPS = (
         "With what the third fit has learned, titles will be recommended here to somebody who has "
         "rated three.",
         "grades",
-        lambda run, first: (
+        lambda run, first, _: (
             "Two Star Wars films rated high and Toy Story low: every "
             "recommendation says which of these ratings it comes from."
         ),
@@ -229,23 +234,28 @@ def _card(number: int) -> None:
     """What is said of a step, anew while its fit is not done."""
     try:
         ids = queue()
-        run = context.store().run(ids[STEPS[number - 1].of])
+        run, beside = (
+            context.store().run(ids[name])
+            for name in (STEPS[number - 1].of, STEPS[number - 1].beside)
+        )
     except GmcError:
         st.markdown(STEPS[number - 1].sentence)
         return
-    every = None if run.ended_for_good else SECONDS
-    st.fragment(_said, run_every=every)(number, run.id, run.state, ids["paper"])
+    every = None if run.ended_for_good and beside.ended_for_good else SECONDS
+    st.fragment(_said, run_every=every)(number, run.id, run.state, ids)
 
 
-def _said(number: int, identity: str, state: str, paper: str) -> None:
+def _said(number: int, identity: str, state: str, ids: Mapping[str, str]) -> None:
     """The words of the card; the page is drawn anew when the fit's state has changed."""
     step = STEPS[number - 1]
     try:
-        run, first = context.store().run(identity), context.store().run(paper)
+        run, first, beside = (
+            context.store().run(one) for one in (identity, ids["paper"], ids[step.beside])
+        )
         if run.state != state:
             st.rerun(scope="app")
         if run.state == "finished":
-            text = step.found(run, first)
+            text = step.found(run, first, beside)
         else:
             text = f"{step.sentence} {tour_words.awaited(run, number < len(STEPS))}"
     except GmcError:  # deleted meanwhile
@@ -256,7 +266,8 @@ def _said(number: int, identity: str, state: str, paper: str) -> None:
 def labels() -> dict[str, str]:
     """By id, the names under which the tour's fits are drawn; {} without a tour."""
     ids: dict[str, str] = st.session_state.get(_IDS, {})
-    return {} if asked() is None else {identity: LABELS[name] for name, identity in ids.items()}
+    drawn = {ids[name]: label for name, label in LABELS.items() if name in ids}
+    return {} if asked() is None else drawn
 
 
 def begun() -> int | None:

@@ -1,13 +1,15 @@
 """What the cards of the tour say: what is awaited, and what came of a fit, from its figures.
 
 awaited(run, onward)              # while the fit is not done
-what_went_wrong(run, first)       # of a finished one; ``first`` is the paper's fit
+what_went_wrong(run, first, _)    # of a finished one; ``first`` is the paper's fit
 """
 
 from __future__ import annotations
 
+from gmc_core.fitting.compiling import compile_seconds
+from gmc_core.fitting.fit import IterationRecord
 from gmc_core.protocol.baselines import BIAS
-from gmc_core.runs.findings import Evidence
+from gmc_core.runs.findings import SURE_SE, Evidence
 from gmc_core.runs.overlay import difference
 from gmc_core.runs.store import Run
 from gmc_core.runs.store.waiting import is_late, left_now
@@ -21,8 +23,8 @@ WHY_BEATEN = (
     "is too sure of itself"
 )
 WHY_REPAIRED = (
-    "It remembers how unsure each filled-in value is instead of treating it as a rating, and a "
-    "prior holds it back where few ratings speak. To it stars are grades, not numbers"
+    "It remembers how unsure each filled-in value is instead of taking it for a rating, and a "
+    "prior, what is believed before any rating speaks, keeps Σ modest where ratings are few"
 )
 
 
@@ -34,6 +36,7 @@ def awaited(run: Run, onward: bool) -> str:
     if run.ended_for_good:
         return f"This fit was {run.state}; resume it on the Runs page."
     store = context.store()
+    records: list[IterationRecord] = []
     if run.state == "queued":
         waiting = store.waiting(run.id)
         text, before, late = "**Its fit waits for its turn", waiting.seconds, waiting.late
@@ -42,25 +45,32 @@ def awaited(run: Run, onward: bool) -> str:
     else:
         records = [record for _, record in store.records(run.id)]
         text, late, left = "**It is being computed", is_late(run, records), left_now(run, records)
+    compiling = 0.0 if not late and records else compile_seconds(run.config.fit)
     if late:
         text += f", {LONGER}.**"
     else:
-        text += "**." if left is None else f"**, done in about {whole_duration(left)}."
+        text += "**." if left is None else f"**, done in about {whole_duration(left + compiling)}."
+    if compiling:
+        text += " The numerical code is compiled first, once on this machine."
     return f"{text} What came of it will be said here." + (
         " Next may be pressed meanwhile." if onward else ""
     )
 
 
-def what_is_drawn(run: Run, first: Run) -> str:
+def what_is_drawn(run: Run, first: Run, beside: Run) -> str:
     """What the curve of the first fit is."""
     lines = ", and dashed lines are what plain averages reach" if run.baselines else ""
+    nmae = (run.summary or {}).get("nmae")
+    end = (
+        "" if nmae is None else f" It ends at NMAE **{nmae:.4f}**; Next says what to make of that."
+    )
     return (
         "MAP-EM with the paper’s settings has learned one Gaussian from the ratings of all users. "
-        f"The curve is its error on ratings that were hidden from it, lower is better{lines}."
+        f"The curve is its error on ratings that were hidden from it, lower is better{lines}.{end}"
     )
 
 
-def what_went_wrong(run: Run, first: Run) -> str:
+def what_went_wrong(run: Run, first: Run, beside: Run) -> str:
     """Whether averages beat the first fit, even at its lowest point, and why."""
     seen = _seen(run)
     if seen is None or not seen.nmae:
@@ -68,9 +78,9 @@ def what_went_wrong(run: Run, first: Run) -> str:
     lowest, bias = min(seen.nmae), seen.baselines.get(BIAS)
     at = f"at its lowest point, iteration {seen.best} (NMAE **{lowest:.4f}**)"
     if bias is not None and bias < lowest:
-        text = f"Even {at}, it is beaten by {AVERAGES} ({bias:.4f}). "
+        text = f"Even {at}, it is beaten by {AVERAGES} ({bias:.4f}{_unsure(seen)}). "
     elif bias is not None and bias < seen.nmae[-1]:
-        text = f"Better {at}, it ends beaten ({seen.nmae[-1]:.4f}) by {AVERAGES} ({bias:.4f}). "
+        text = f"Better {at}, it ends beaten ({seen.nmae[-1]:.4f}) by {AVERAGES} ({bias:.4f}{_unsure(seen)}). "
     elif seen.rising:
         text = f"It was best {at}, and has become worse since. "
     else:
@@ -79,23 +89,44 @@ def what_went_wrong(run: Run, first: Run) -> str:
     return f"{text}{WHY_BEATEN}{learns}."
 
 
-def what_epsilon_did(run: Run, first: Run) -> str:
+def _unsure(seen: Evidence) -> str:
+    """As the page says it of a fit and the averages that few ratings cannot tell apart."""
+    if seen.gain is None or seen.nmae_se is None or abs(seen.gain) >= SURE_SE * seen.nmae_se:
+        return ""
+    return f"; of {seen.n:,} hidden ratings likely, not certain"
+
+
+def what_epsilon_did(run: Run, first: Run, beside: Run) -> str:
     """Whether a larger ε is better than the first fit, and than the averages."""
     text = "A larger ε adds more to every variance, so agreements of few ratings are trusted less."
     return f"{text} {_verdict(run, first, 'That helps', 'That does not help here')}"
 
 
-def what_repaired_it(run: Run, first: Run) -> str:
-    """How ordered ratings compare with the first fit and the averages, and what makes that."""
-    verdict = _verdict(run, first, "Ordered grades win", "Ordered grades do not win here")
+def what_repaired_it(run: Run, first: Run, beside: Run) -> str:
+    """How ordered ratings compare with the first fit and the averages, and what makes that.
+
+    beside : the same model with stars taken as numbers, which tells what grades are worth.
+    """
+    verdict = _verdict(run, first, "Ordered ratings win", "Ordered ratings do not win here")
     seen, other = _seen(run), _seen(first)
     if seen is None or other is None or not seen.nmae or not other.nmae:
         return f"{verdict} {WHY_REPAIRED}."
     if seen.nmae[-1] >= other.nmae[-1]:
         return verdict
     flat = seen.nmae[0] < min(other.nmae) and not seen.rising
-    so = ": that is why its curve starts low and stays flat" if flat else ""
-    return f"{verdict} {WHY_REPAIRED}{so}."
+    so = ": its curve starts low and stays flat" if flat else ""
+    return f"{verdict} {WHY_REPAIRED}{so}. It also takes stars as grades{_grades(run, beside)}."
+
+
+def _grades(run: Run, numbers: Run) -> str:
+    """What taking stars as grades adds, from the same model on numbers."""
+    own, other = ((each.summary or {}).get("nmae") for each in (run, numbers))
+    if numbers.state != "finished" or own is None or other is None:
+        return "" if numbers.ended_for_good else "; what that adds is being computed"
+    found = difference(context.store(), run, numbers)
+    helps = found is not None and found.resolved and own < other
+    so = "that helps as well" if helps else "here the first two are what helps"
+    return f"; with stars as numbers it has {other:.4f}, so {so}"
 
 
 def _verdict(run: Run, first: Run, won: str, lost: str) -> str:

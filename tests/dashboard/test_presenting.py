@@ -96,7 +96,7 @@ def test_the_tour_queues_its_fits_once_and_says_what_it_waits_for(asked):
     assert not at.exception
     with Store() as store:
         ids = {name: store.submit_or_find(config)[0].id for name, config in tour.configs().items()}
-        assert len(store.runs()) == 3
+        assert len(store.runs()) == 4
     assert len(asked) >= 1  # a worker was asked for
     assert one(at.query_params["run"]) == ids["paper"]
     assert "**1 of 6**" in texts(at)
@@ -106,7 +106,7 @@ def test_the_tour_queues_its_fits_once_and_says_what_it_waits_for(asked):
     at = opened("covariance", tour="5", run=ids["grades"])
     assert "**5 of 6**" in texts(at)
     with Store() as store:
-        assert len(store.runs()) == 3
+        assert len(store.runs()) == 4
 
 
 def test_the_tour_goes_on_back_and_stops(asked):
@@ -143,7 +143,7 @@ def test_a_step_that_is_not_there_is_no_tour(asked, number):
 def told(asked):
     """The tour's fits, finished with made-up records; their ids."""
     with Store() as store:
-        errors = {"paper": 0.44, "epsilon": 0.42, "grades": 0.39}
+        errors = {"paper": 0.44, "epsilon": 0.42, "grades": 0.39, "numbers": 0.40}
         return {
             name: stored(store, config=config, nmae=errors[name]).id
             for name, config in tour.configs().items()
@@ -164,12 +164,32 @@ def test_the_fourth_step_says_who_won_and_by_how_much(told):
     link = {"run": told["paper"], "with": f"{told['epsilon']},{told['grades']}"}
     at = opened("fit", tour="4", **link)
     assert not at.exception
-    assert "Ordered grades win: NMAE **0.3900** against 0.4400" in texts(at)
+    assert "Ordered ratings win: NMAE **0.3900** against 0.4400" in texts(at)
     assert "lower by 0.0500" in texts(at)
     assert "remembers how unsure each filled-in value is" in texts(at)
-    assert "stars are grades" in texts(at)
+    assert "takes stars as grades; with stars as numbers it has 0.4000" in texts(at)
     drawn = stored_runs.charts(at)[0]
     assert "ordered ratings: " in drawn and "ε = 1: " in drawn
+
+
+def test_what_grades_are_worth_is_measured_before_it_is_said(told):
+    with Store() as store:
+        run, first = store.run(told["grades"]), store.run(told["paper"])
+        other = tour.configs()["paper"]
+        for state, words in (
+            ("running", "takes stars as grades; what that adds is being computed."),
+            ("failed", "takes stars as grades."),
+        ):
+            beside = stored(store, state, other, done=1)
+            assert tour_words.what_repaired_it(run, first, beside).endswith(words)
+
+
+def test_what_few_ratings_cannot_tell_apart_is_called_likely(told, monkeypatch):
+    with Store() as store:
+        run = store.run(told["paper"])  # .45 with a standard error of .02
+        for bias, words in ((0.42, "(0.4200; of 500 hidden ratings likely"), (0.3, "(0.3000). ")):
+            monkeypatch.setattr(type(run), "baselines", {BIAS: bias})
+            assert words in tour_words.what_went_wrong(run, run, run)
 
 
 def test_a_larger_epsilon_has_a_verdict_of_its_own(told):
@@ -183,8 +203,8 @@ def test_a_verdict_names_the_averages(told, monkeypatch):
         run, first = store.run(told["epsilon"]), store.run(told["paper"])
         for bias, words in ((0.4, "still beaten by"), (0.45, "and better than")):
             monkeypatch.setattr(type(run), "baselines", {BIAS: bias})
-            assert f"; {words} the averages" in tour_words.what_epsilon_did(run, first)
-        worse = tour_words.what_epsilon_did(first, run)
+            assert f"; {words} the averages" in tour_words.what_epsilon_did(run, first, first)
+        worse = tour_words.what_epsilon_did(first, run, run)
         assert "That does not help here" in worse and "higher by 0.0200" in worse
 
 
@@ -244,15 +264,15 @@ def test_the_second_step_says_what_the_records_show(asked, monkeypatch):
     with Store() as store:
         run = stored(store, config=tour.configs()["paper"])
         # The made-up error falls to the end.
-        assert "did not go wrong here" in tour_words.what_went_wrong(run, run)
+        assert "did not go wrong here" in tour_words.what_went_wrong(run, run, run)
         made = stored_runs.record
         monkeypatch.setattr(stored_runs, "record", lambda t, nmae: made(t, 0.4 + 0.01 * abs(t - 6)))
         run = stored(store, config=tour.configs()["paper"])
-        wrong = tour_words.what_went_wrong(run, run)
+        wrong = tour_words.what_went_wrong(run, run, run)
         assert "lowest point, iteration 6 (NMAE **0.4000**)" in wrong
         assert "learns from its own fills" in wrong and "from iteration 7 on" in wrong
         monkeypatch.setattr(type(run), "baselines", {BIAS: 0.39})
-        beaten = tour_words.what_went_wrong(run, run)
+        beaten = tour_words.what_went_wrong(run, run, run)
         assert "Even at its lowest point" in beaten and "(0.3900)" in beaten
 
 

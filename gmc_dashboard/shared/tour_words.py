@@ -61,9 +61,7 @@ def what_is_drawn(run: Run, first: Run, beside: Run) -> str:
     """What the curve of the first fit is."""
     lines = ", and dashed lines are what plain averages reach" if run.baselines else ""
     nmae = (run.summary or {}).get("nmae")
-    end = (
-        "" if nmae is None else f" It ends at NMAE **{nmae:.4f}**; Next says what to make of that."
-    )
+    end = "" if nmae is None else f" It ends at NMAE **{nmae:.4f}**; Next says what that means."
     return (
         "MAP-EM with the paper’s settings has learned one Gaussian from the ratings of all users. "
         f"The curve is its error on ratings that were hidden from it, lower is better{lines}.{end}"
@@ -80,7 +78,8 @@ def what_went_wrong(run: Run, first: Run, beside: Run) -> str:
     if bias is not None and bias < lowest:
         text = f"Even {at}, it is beaten by {AVERAGES} ({bias:.4f}{_unsure(seen)}). "
     elif bias is not None and bias < seen.nmae[-1]:
-        text = f"Better {at}, it ends beaten ({seen.nmae[-1]:.4f}) by {AVERAGES} ({bias:.4f}{_unsure(seen)}). "
+        than = f"{bias:.4f}{_unsure(seen)}"
+        text = f"Better {at}, it ends beaten ({seen.nmae[-1]:.4f}) by {AVERAGES} ({than}). "
     elif seen.rising:
         text = f"It was best {at}, and has become worse since. "
     else:

@@ -352,8 +352,8 @@ def _ordered_ratings(seen: Evidence) -> NextStep | None:
     return NextStep(
         "ordinal",
         "Try ordered ratings",
-        "Treats stars as ordered grades, remembers how uncertain each estimate is, and holds Σ "
-        "back by a prior. Usually the largest gain."
+        "Remembers how uncertain each estimate is, holds Σ back by a prior, and treats stars as "
+        "ordered grades. Usually the largest gain."
         + (
             " Low rank: Σ is made of a few directions of taste, which is fast."
             if fit.model == "factor"

@@ -3,9 +3,11 @@
     python -m benchmarks.combinations --data ml-1m.zip [--max-items 1000] [--seeds 0]
 
 The parts are users' attributes, the prior from who rated what, the users' side, the mean with a
-fit of low rank and, where ratings have times, session noise. A random tenth of the ratings is held
+fit of low rank and, where ratings have times, session noise. The users' side and low rank begin at
+the directions of who rated what, so they come with it only. A random tenth of the ratings is held
 out; nothing is chosen. Prints a Markdown table of all combinations that a model has, with paired
-differences to none of them, and what each part adds alone and to all others.
+differences to none of them, and what each part adds to the least and to the largest that it goes
+with.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from gmc_core.protocol.random_splits import random_split
 SHARE = 0.1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Part:
     """Something that helps. with_it, without : what it changes in the settings."""
 
@@ -44,12 +46,9 @@ class Part:
 ATTRIBUTES = Part("attributes", {"attributes": True}, {"attributes": False})
 # Needs the scale's own numbers, see without_who_rated.
 WHO_RATED = Part("who rated what", {}, {})
-PARTS = (
-    ATTRIBUTES,
-    WHO_RATED,
-    Part("users' side", {"model": "two-sided"}, {"model": "ordinal"}),
-    Part("mean with low rank", {"average_rank": BEST_RANK}, {}),
-)
+USERS = Part("users' side", {"model": "two-sided"}, {"model": "ordinal"})
+MEAN = Part("mean with low rank", {"average_rank": BEST_RANK}, {})
+PARTS = (ATTRIBUTES, WHO_RATED, USERS, MEAN)
 SESSIONS = Part("session noise", {"session_noise": USUAL_SESSION_NOISE}, {})
 
 
@@ -61,24 +60,23 @@ def combined(parts: tuple[Part, ...], chosen: tuple[bool, ...], scale: RatingSca
     ConfigError
         If no model has them all.
     """
+    has = {part for part, there in zip(parts, chosen, strict=True) if there}
+    if has & {USERS, MEAN} and WHO_RATED not in has:
+        raise ConfigError("what it begins at is who rated what")
     changes: dict[str, Any] = {}
     for part, there in zip(parts, chosen, strict=True):
         changes |= part.with_it if there else part.without
     given = replace(settings_for(changes["model"]), dtype="float32", **changes)
     given.check_needed(changes)
     settings = given.resolved(scale)
-    who_rated = chosen[parts.index(WHO_RATED)]
-    return settings if who_rated else without_who_rated(settings)
+    return settings if WHO_RATED in has else without_who_rated(settings)
 
 
 def without_who_rated(settings: FitSettings) -> FitSettings:
     """What the target of the prior has of who rated what becomes each item's own."""
     assert settings.prior_target is not None
     shared, genres, who, own = settings.prior_target
-    changes: dict[str, Any] = {"prior_target": (shared, genres, 0.0, who + own)}
-    if settings.user_target is not None:
-        changes["user_target"] = (settings.user_target[0], 0.0)
-    return replace(settings, **changes)
+    return replace(settings, prior_target=(shared, genres, 0.0, who + own))
 
 
 def methods_of(
@@ -123,16 +121,17 @@ def table(result: Comparison, methods: Mapping[tuple[bool, ...], GaussianMethod]
 def what_each_adds(
     result: Comparison, parts: tuple[Part, ...], methods: Mapping[tuple[bool, ...], GaussianMethod]
 ) -> str:
-    """Each part added to none, and to all others that go with it."""
-    lines = ["| part | alone: NMAE | RMSE | to all others: NMAE | RMSE |", "|---|---|---|---|---|"]
+    """Each part added to the least and to the largest combination that it goes with."""
+    lines = ["| part | added to | NMAE | RMSE |", "|---|---|---|---|"]
     for place, part in enumerate(parts):
-        cells = []
         for without in _without(place, methods):
             with_it = (*without[:place], True, *without[place + 1 :])
             compared = result.against(methods[without].name).rows()
             row = next(row for row in compared if row.name == methods[with_it].name)
-            cells += [_interval(row.nmae), _interval(row.rmse)]
-        lines.append(f"| {part.name} | {' | '.join(cells)} |")
+            lines.append(
+                f"| {part.name} | {methods[without].name} | {_interval(row.nmae)} "
+                f"| {_interval(row.rmse)} |"
+            )
     return "\n".join(lines)
 
 

@@ -27,6 +27,7 @@ from gmc_dashboard.shared.components import (
     guard,
     number_row,
     page_header,
+    told,
 )
 from gmc_dashboard.shared.frames import frame
 from gmc_dashboard.shared.linked_choice import linked_tabs
@@ -200,7 +201,7 @@ def reading_card(loaded: Loaded) -> None:
     if not report.dropped and not report.duplicates:
         fact("Nothing was dropped: every rating of the source is used.")
     for note in report.notes:
-        fact(escape(note))
+        fact(told(note))
 
 
 def conditions_card(ratings: Ratings) -> None:

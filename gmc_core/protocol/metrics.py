@@ -12,10 +12,8 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import numpy.typing as npt
 
-# Not scipy.stats, which takes a third of a second to import, and is this function.
-from scipy.special import stdtrit
-
 from gmc_core.base.errors import DataError, NotFiniteError
+from gmc_core.base.quantiles import student_quantile
 from gmc_core.data.ratings import RatingScale
 
 
@@ -78,7 +76,7 @@ class PairedDifference:
     @classmethod
     def around(cls, mean: float, se: float, n: int) -> PairedDifference:
         """A mean with the interval that its standard error gives it."""
-        reach = float(stdtrit(n - 1, 0.975)) * se
+        reach = student_quantile(0.975, n - 1) * se
         return cls(n, mean, se, mean - reach, mean + reach)
 
     @property

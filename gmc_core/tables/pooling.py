@@ -12,10 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# Not scipy.stats, which takes a third of a second to import, and is this function.
-from scipy.special import stdtrit
-
 from gmc_core.base.errors import ConfigError
+from gmc_core.base.quantiles import student_quantile
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,7 @@ class Pooled:
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """The interval that holds the true value with this probability."""
-        reach = float(stdtrit(self.degrees, 0.5 + level / 2)) * self.sd
+        reach = student_quantile(0.5 + level / 2, self.degrees) * self.sd
         return self.estimate - reach, self.estimate + reach
 
 

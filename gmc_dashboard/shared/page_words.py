@@ -18,7 +18,7 @@ from gmc_dashboard.shared.places import uploads_folder
 
 _DATA = "on the Data page"
 # Options of reading, filtering and splitting → the controls that do the same.
-_CONTROLS = {
+CONTROLS = {
     "max-items": f"“Items, at most” {_DATA}",
     "min-user-ratings": f"“Ratings per user, at least” {_DATA}",
     "min-item-ratings": f"“Ratings per item, at least” {_DATA}",
@@ -26,8 +26,8 @@ _CONTROLS = {
     "seed": f"“Seed of the split” {_DATA}",
     "data": f"the choice {_DATA}",
     "columns": f"the columns {_DATA}",
-    "scale": f"the rating scale {_DATA}",
-    "not-rated": f"“Values that mean “not rated”” {_DATA}",
+    "scale": f"“Lowest rating” and “Highest rating” {_DATA}",
+    "not-rated": f"“Values that mean ‘not rated’” {_DATA}",
     "separator": f"“Separator” {_DATA}",
     "decimal": f"“Decimal sign” {_DATA}",
     "encoding": f"“Encoding” {_DATA}",
@@ -36,7 +36,9 @@ _CONTROLS = {
 }
 # A whole command is one to type, and stays as it is.
 _COMMAND = r"\bgmc [a-z]+(?: [\w./=:-]+)*"
-_OPTION = r"--(?P<no>no-)?(?P<name>[a-z]+(?:-[a-z]+)*)(?:[ =](?P<value>'[^']*'|[\w.=,-]*\w))?"
+_OPTION = (
+    r"--(?P<no>no-)?(?P<name>[a-z]+(?:-[a-z]+)*)(?:[ =](?P<value>'[^']*'|[\w.=,-]*\w|,(?=\))))?"
+)
 
 
 def in_page_words(text: str) -> str:
@@ -67,9 +69,11 @@ def _control(found: re.Match[str]) -> str:
         if _takes(one, value):
             return f"{shown}: {one.control.names.get(value, value)}"
         return f"{shown}{_rest(value)}"
-    control = _CONTROLS.get(name)
+    control = CONTROLS.get(name)
     if control is None:
         return found[0]
+    if value is not None and value.replace(",", "").isupper():  # LOW,HIGH: what stands there
+        return control
     # The value says what is to be set where it cannot be the next word of the sentence.
     of_value = value is not None and not value.isalpha()
     return f"{control}: {value}" if of_value else f"{control}{_rest(value)}"

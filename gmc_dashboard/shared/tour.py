@@ -242,17 +242,17 @@ def _card(number: int) -> None:
         st.markdown(STEPS[number - 1].sentence)
         return
     every = None if run.ended_for_good and beside.ended_for_good else SECONDS
-    st.fragment(_said, run_every=every)(number, run.id, run.state, ids)
+    st.fragment(_said, run_every=every)(number, (run.state, beside.state), ids)
 
 
-def _said(number: int, identity: str, state: str, ids: Mapping[str, str]) -> None:
-    """The words of the card; the page is drawn anew when the fit's state has changed."""
+def _said(number: int, states: tuple[str, str], ids: Mapping[str, str]) -> None:
+    """The words of the card; the page is drawn anew when a fit's state has changed."""
     step = STEPS[number - 1]
     try:
         run, first, beside = (
-            context.store().run(one) for one in (identity, ids["paper"], ids[step.beside])
+            context.store().run(ids[name]) for name in (step.of, "paper", step.beside)
         )
-        if run.state != state:
+        if (run.state, beside.state) != states:
             st.rerun(scope="app")
         if run.state == "finished":
             text = step.found(run, first, beside)
@@ -314,6 +314,6 @@ def _stop(step: Step, last: bool) -> None:
 
 def _leave(step: Step) -> None:
     """Take the tour out of the address, and what the step chose besides its run and view."""
-    for name in (PARAMETER, "rated", "why"):
+    for name in (PARAMETER, "rated", "why", "n"):
         if name == PARAMETER or name in step.query:
             st.query_params.pop(name, None)

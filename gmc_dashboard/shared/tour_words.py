@@ -76,9 +76,9 @@ def what_went_wrong(run: Run, first: Run, beside: Run) -> str:
     lowest, bias = min(seen.nmae), seen.baselines.get(BIAS)
     at = f"at its lowest point, iteration {seen.best} (NMAE **{lowest:.4f}**)"
     if bias is not None and bias < lowest:
-        text = f"Even {at}, it is beaten by {AVERAGES} ({bias:.4f}{_unsure(seen)}). "
+        text = f"Even {at}, it is beaten by {AVERAGES} ({bias:.4f}{_unsure(seen, lowest - bias)}). "
     elif bias is not None and bias < seen.nmae[-1]:
-        than = f"{bias:.4f}{_unsure(seen)}"
+        than = f"{bias:.4f}{_unsure(seen, seen.nmae[-1] - bias)}"
         text = f"Better {at}, it ends beaten ({seen.nmae[-1]:.4f}) by {AVERAGES} ({than}). "
     elif seen.rising:
         text = f"It was best {at}, and has become worse since. "
@@ -88,11 +88,11 @@ def what_went_wrong(run: Run, first: Run, beside: Run) -> str:
     return f"{text}{WHY_BEATEN}{learns}."
 
 
-def _unsure(seen: Evidence) -> str:
-    """As the page says it of a fit and the averages that few ratings cannot tell apart."""
-    if seen.gain is None or seen.nmae_se is None or abs(seen.gain) >= SURE_SE * seen.nmae_se:
+def _unsure(seen: Evidence, gap: float) -> str:
+    """As the page says it of errors so close that few ratings cannot quite tell them apart."""
+    if seen.nmae_se is None or not abs(gap) < SURE_SE * seen.nmae_se:
         return ""
-    return f"; of {seen.n:,} hidden ratings likely, not certain"
+    return f"; likely, not certain, with {seen.n:,} hidden ratings"
 
 
 def what_epsilon_did(run: Run, first: Run, beside: Run) -> str:
@@ -122,10 +122,13 @@ def _grades(run: Run, numbers: Run) -> str:
     own, other = ((each.summary or {}).get("nmae") for each in (run, numbers))
     if numbers.state != "finished" or own is None or other is None:
         return "" if numbers.ended_for_good else "; what that adds is being computed"
+    text = f"; with stars as numbers it has {other:.4f}"
     found = difference(context.store(), run, numbers)
-    helps = found is not None and found.resolved and own < other
-    so = "that helps as well" if helps else "here the first two are what helps"
-    return f"; with stars as numbers it has {other:.4f}, so {so}"
+    if found is None:
+        return text
+    if not found.resolved:
+        return f"{text}: whether that adds something these ratings do not settle"
+    return f"{text}, so that {'helps as well' if own < other else 'does not help here'}"
 
 
 def _verdict(run: Run, first: Run, won: str, lost: str) -> str:

@@ -67,6 +67,7 @@ def test_help_imports_nothing_slow():
     [
         ("gmc_core.fitting.preparing", "numba"),  # as gmc data check does
         ("gmc_core.fitting.experiment, gmc_core.tables.pooling", "scipy.stats"),
+        ("gmc_core.runs.store, gmc_core.comparison.comparators.registry", "scipy.stats"),
     ],
 )
 def test_commands_do_not_import_what_they_do_without(modules, slow):

@@ -13,8 +13,9 @@ from gmc_core.fitting.affordable import TooLongError, Wanted, check_affordable, 
 from gmc_core.fitting.shape import Shape
 from gmc_core.gaussian.settings import FitSettings, settings_of_a_fit
 from gmc_dashboard.shared.components import sentence_of
-from gmc_dashboard.shared.page_words import in_page_words
+from gmc_dashboard.shared.page_words import CONTROLS, in_page_words
 from gmc_dashboard.shared.places import uploads_folder
+from tests.tools.serving import ROOT
 
 
 @pytest.mark.parametrize(
@@ -28,6 +29,11 @@ from gmc_dashboard.shared.places import uploads_folder
         ("choose --dtype there", "choose “Precision” there"),
         ("--no-ordered reads it", "“Ratings are ordered values”: off reads it"),
         ("say so (--columns user=NUMBER)", "say so (the columns on the Data page: user=NUMBER)"),
+        ("say so (--decimal ,)", "say so (“Decimal sign” on the Data page: ,)"),
+        (
+            "give --scale LOW,HIGH.",
+            "give “Lowest rating” and “Highest rating” on the Data page.",
+        ),
         ("--unheard-of stays", "--unheard-of stays"),
         ("gmc runs resume 12ab --long starts it.", "gmc runs resume 12ab --long starts it."),
     ],
@@ -40,6 +46,16 @@ def test_an_uploaded_file_has_its_own_name():
     file = uploads_folder() / "0123456789abcdef" / "my ratings.csv"
     assert in_page_words(f"{file}, line 3: no number") == "my ratings.csv, line 3: no number"
     assert in_page_words("/data/uploads/mine.csv, line 3") == "/data/uploads/mine.csv, line 3"
+
+
+def test_controls_are_called_as_on_their_page():
+    sources = [ROOT / "pages" / "data.py", *(ROOT / "gmc_dashboard" / "data").glob("*.py")]
+    page = "".join(path.read_text("utf-8") for path in sources).replace(
+        "“not rated”", "‘not rated’"
+    )
+    named = [name for told in CONTROLS.values() for name in re.findall("“([^”]+)”", told)]
+    assert len(named) > 8
+    assert [name for name in named if name not in page] == []
 
 
 def test_every_setting_with_a_control_has_its_name():

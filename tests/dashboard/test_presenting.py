@@ -12,6 +12,7 @@ import streamlit as st
 from stored_runs import opened, stored, texts, use_folders
 
 from gmc_core.data.ratings import RatingScale
+from gmc_core.protocol.metrics import PairedDifference
 from gmc_core.runs.findings import BIAS, Evidence, next_steps
 from gmc_core.runs.store import Store
 from gmc_dashboard.shared import frames, presenting, tour, tour_words
@@ -167,7 +168,7 @@ def test_the_fourth_step_says_who_won_and_by_how_much(told):
     assert "Ordered ratings win: NMAE **0.3900** against 0.4400" in texts(at)
     assert "lower by 0.0500" in texts(at)
     assert "remembers how unsure each filled-in value is" in texts(at)
-    assert "takes stars as grades; with stars as numbers it has 0.4000" in texts(at)
+    assert "takes stars as grades; with stars as numbers it has 0.4000." in texts(at)
     drawn = stored_runs.charts(at)[0]
     assert "ordered ratings: " in drawn and "ε = 1: " in drawn
 
@@ -184,10 +185,28 @@ def test_what_grades_are_worth_is_measured_before_it_is_said(told):
             assert tour_words.what_repaired_it(run, first, beside).endswith(words)
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (-0.02, -0.01, "0.4000, so that helps as well."),
+        (-0.02, 0.01, "these ratings do not settle."),
+        (0.01, 0.02, "0.3800, so that does not help here."),
+    ],
+)
+def test_what_grades_add_is_as_sure_as_the_interval(told, monkeypatch, low, high, words):
+    found = PairedDifference(500, (low + high) / 2, 0.005, low, high)
+    monkeypatch.setattr(tour_words, "difference", lambda *_: found)
+    with Store() as store:
+        run, first = store.run(told["grades"]), store.run(told["paper"])
+        nmae = 0.4 if low < 0 else 0.38
+        beside = stored(store, config=tour.configs()["paper"], nmae=nmae)
+        assert tour_words.what_repaired_it(run, first, beside).endswith(words)
+
+
 def test_what_few_ratings_cannot_tell_apart_is_called_likely(told, monkeypatch):
     with Store() as store:
         run = store.run(told["paper"])  # .45 with a standard error of .02
-        for bias, words in ((0.42, "(0.4200; of 500 hidden ratings likely"), (0.3, "(0.3000). ")):
+        for bias, words in ((0.42, "(0.4200; likely, not certain, with 500"), (0.3, "(0.3000). ")):
             monkeypatch.setattr(type(run), "baselines", {BIAS: bias})
             assert words in tour_words.what_went_wrong(run, run, run)
 
@@ -242,7 +261,9 @@ def test_start_goes_on_with_a_tour_that_the_menu_left(told):
 
 
 def test_the_last_step_ends_with_done(told):
-    at = opened("recommend", tour="6", run=told["grades"], rated="260:5", why="1210")
+    at = opened(
+        "recommend", tour="6", run=told["grades"], rated="260:5", why=tour.STEPS[5].query["why"]
+    )
     # One press too many of Next does not leave the tour.
     assert at.button(key="tour_next").disabled
     assert at.button(key="tour_stop").label == "Done"
@@ -273,7 +294,7 @@ def test_the_second_step_says_what_the_records_show(asked, monkeypatch):
         assert "learns from its own fills" in wrong and "from iteration 7 on" in wrong
         monkeypatch.setattr(type(run), "baselines", {BIAS: 0.39})
         beaten = tour_words.what_went_wrong(run, run, run)
-        assert "Even at its lowest point" in beaten and "(0.3900)" in beaten
+        assert "Even at its lowest point" in beaten and "(0.3900; likely" in beaten
 
 
 def test_the_tours_fits_are_those_that_the_fit_page_proposes(asked):

@@ -31,7 +31,6 @@ from typing import ClassVar
 import numpy as np
 from numba import njit
 from scipy.special import gammaincinv
-from scipy.stats import wishart
 
 from gmc_core.base.errors import ConfigError
 from gmc_core.comparison.systems.system import (
@@ -113,6 +112,8 @@ class _Beliefs:
 
     def draw(self, side: _Side, random: np.random.Generator) -> None:
         """(ν, Λ) and the precision of the biases, given the side."""
+        from scipy.stats import wishart  # takes long to import, see gmc_core.base.quantiles
+
         factors = side.factors
         count, size = factors.shape
         mean = factors.mean(axis=0)

@@ -34,9 +34,11 @@ wheel: $(VENV)/ready-dev
 	$(BIN)/python -m hatchling build -d dist
 
 # All tests, browser included; installs what they need. Three processes, since the one that
-# drives the browser waits as well; the numerical code is compiled before they all want it.
+# drives the browser waits as well; all code is compiled before they all want it (bytecode too,
+# for where the environment keeps Python from writing any).
 test: $(VENV)/ready-dev
 	$(BIN)/python -m tests.browser.install
+	$(BIN)/python -m compileall -q gmc_core gmc_dashboard
 	$(BIN)/python -m gmc_core.fitting.compiling
 	$(BIN)/python -m pytest -q -n 3
 

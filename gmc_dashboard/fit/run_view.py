@@ -17,10 +17,11 @@ from gmc_core.protocol.metrics import enough_repetitions
 from gmc_core.runs.findings import Evidence
 from gmc_core.runs.store import Run
 from gmc_core.runs.store.seal import NOT_OURS
-from gmc_dashboard.fit import advice, overlay, playing, run_words
+from gmc_dashboard.fit import advice, overlay, playing
 from gmc_dashboard.fit import figures as figures
 from gmc_dashboard.fit.run_words import (
     fails_again,
+    first_iteration,
     name_help,
     remedy,
     result_sentence,
@@ -231,7 +232,7 @@ def _nmae(states: Frames, ready: bool, problem: str) -> None:
         figure,
         figures.describe_nmae(curves, known.lines, beside),
         key="nmae_chart",
-        waits=run_words.first_iteration(run),
+        waits=first_iteration(run),
     )
 
 

@@ -200,6 +200,10 @@ def banner() -> None:
     step = STEPS[number - 1]
     st.html(_QUIET)
     with st.container(border=True, key="tour_banner", gap="xsmall"):
+        try:
+            runs = _runs(step, queue())
+        except GmcError:
+            runs = None
         # Above the words, so that Next stays where it is however long they are.
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.markdown(f"**{number} of {len(STEPS)}**", width="content")
@@ -216,46 +220,33 @@ def banner() -> None:
                 on_click=_stop,
                 args=(step, last),
             )
-            if last and _is_told(step):
+            if last and runs is not None and runs[0].state == "finished":
                 st.caption("That was the whole story. Now rate titles of your own.")
         with st.container(key="tour_said"):
-            _card(number)
+            if runs is None:
+                st.markdown(step.sentence)
+                return
+            done = all(run.ended_for_good for run in runs)
+            states = tuple(run.state for run in runs)
+            st.fragment(_said, run_every=None if done else SECONDS)(number, states)
 
 
-def _is_told(step: Step) -> bool:
-    """Whether the fit that a step is about has finished, so that the page shows what came of it."""
-    try:
-        return context.store().run(queue()[step.of]).state == "finished"
-    except GmcError:
-        return False
+def _runs(step: Step, ids: Mapping[str, str]) -> tuple[Run, Run, Run]:
+    """The fit that a step is about, the first fit, and the one beside; ids : by their names."""
+    store = context.store()
+    return store.run(ids[step.of]), store.run(ids["paper"]), store.run(ids[step.beside])
 
 
-def _card(number: int) -> None:
-    """What is said of a step, anew while its fit is not done."""
-    try:
-        ids = queue()
-        run, beside = (
-            context.store().run(ids[name])
-            for name in (STEPS[number - 1].of, STEPS[number - 1].beside)
-        )
-    except GmcError:
-        st.markdown(STEPS[number - 1].sentence)
-        return
-    every = None if run.ended_for_good and beside.ended_for_good else SECONDS
-    st.fragment(_said, run_every=every)(number, (run.state, beside.state), ids)
-
-
-def _said(number: int, states: tuple[str, str], ids: Mapping[str, str]) -> None:
+def _said(number: int, states: tuple[str, ...]) -> None:
     """The words of the card; the page is drawn anew when a fit's state has changed."""
     step = STEPS[number - 1]
     try:
-        run, first, beside = (
-            context.store().run(ids[name]) for name in (step.of, "paper", step.beside)
-        )
-        if (run.state, beside.state) != states:
+        runs = _runs(step, st.session_state[_IDS])
+        if tuple(run.state for run in runs) != states:
             st.rerun(scope="app")
+        run = runs[0]
         if run.state == "finished":
-            text = step.found(run, first, beside)
+            text = step.found(*runs)
         else:
             text = f"{step.sentence} {tour_words.awaited(run, number < len(STEPS))}"
     except GmcError:  # deleted meanwhile

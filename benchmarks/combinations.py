@@ -5,8 +5,8 @@
 The parts are users' attributes, the prior from who rated what, the users' side, the mean with a
 fit of low rank and, where ratings have times, session noise. The users' side and low rank begin at
 the directions of who rated what, so they come with it only. A random tenth of the ratings is held
-out; nothing is chosen. Prints a Markdown table of all combinations that a model has, with paired
-differences to none of them, and what each part adds to the least and to the largest that it goes
+out; nothing is chosen. Prints the table of ``gmc compare`` of all combinations that a model has,
+beside none of them, and what each part adds to the least and to the largest that it goes
 with.
 """
 
@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gmc_core.base.errors import ConfigError
+from gmc_core.cli.comparison_tables import interval, markdown
 from gmc_core.comparison.comparators import GaussianMethod
 from gmc_core.comparison.compare import Comparison, Difference, Step, compare
 from gmc_core.data.datasets import load_named
@@ -99,25 +100,6 @@ def _names(parts: tuple[Part, ...], chosen: tuple[bool, ...]) -> str:
     return " + ".join(names) or "ordered ratings alone"
 
 
-def table(result: Comparison, methods: Mapping[tuple[bool, ...], GaussianMethod]) -> str:
-    """All combinations, differences to none of the parts."""
-    rows = {row.name: row for row in result.rows()}
-    lines = [
-        "| with | NMAE | difference | RMSE | difference | CPU s |",
-        "|---|---|---|---|---|---|",
-    ]
-    for method in methods.values():
-        row = rows[method.name]
-        if row.scores is None:
-            lines.append(f"| {method.name} | {row.failure} |||||")
-            continue
-        lines.append(
-            f"| {method.name} | {_short(row.scores.nmae)} | {_interval(row.nmae)} "
-            f"| {_short(row.scores.rmse)} | {_interval(row.rmse)} | {row.cpu_seconds:.0f} |"
-        )
-    return "\n".join(lines)
-
-
 def what_each_adds(
     result: Comparison, parts: tuple[Part, ...], methods: Mapping[tuple[bool, ...], GaussianMethod]
 ) -> str:
@@ -129,8 +111,7 @@ def what_each_adds(
             compared = result.against(methods[without].name).rows()
             row = next(row for row in compared if row.name == methods[with_it].name)
             lines.append(
-                f"| {part.name} | {methods[without].name} | {_interval(row.nmae)} "
-                f"| {_interval(row.rmse)} |"
+                f"| {part.name} | {methods[without].name} | {_told(row.nmae)} | {_told(row.rmse)} |"
             )
     return "\n".join(lines)
 
@@ -147,18 +128,8 @@ def _without(
     return [min(can, key=sum), max(can, key=sum)]
 
 
-def _short(value: float) -> str:
-    return f"{value:.4f}".removeprefix("0")
-
-
-def _interval(found: Difference | None) -> str:
-    if found is None:
-        return ""
-    mean, low, high = (
-        f"{value:+.4f}".replace("0.", ".").replace("-", "−")
-        for value in (found.ratings.mean, found.ratings.low, found.ratings.high)
-    )
-    return f"{mean} [{low}, {high}]"
+def _told(found: Difference | None) -> str:
+    return "" if found is None else f"{found.ratings.mean:+.4f} {interval(found.ratings)}"
 
 
 def tell(step: Step, _: Comparison) -> None:
@@ -184,7 +155,7 @@ def main() -> None:
     splits = [random_split(ratings, seed, share=SHARE) for seed in args.seeds]
     result = compare(list(methods.values()), splits, on_end=tell)
     print(f"{sum(len(split.test_values) for split in splits):,} held-out ratings\n")
-    print(table(result, methods), what_each_adds(result, parts, methods), sep="\n\n")
+    print(markdown(result), what_each_adds(result, parts, methods), sep="\n")
 
 
 if __name__ == "__main__":

@@ -47,9 +47,8 @@ def test_a_link_reproduces_the_data_view(app, page):
     page.get_by_text("Novel users").first.wait_for()
 
 
-def test_first_visitor_of_a_process_may_open_a_page_by_its_url(tmp_path, new_page):
+def test_first_visitor_of_a_process_may_open_a_page_by_its_url(tmp_path, page):
     with serve(tmp_path / "home", tmp_path / "cache") as url:
-        page = new_page()
         page.goto(f"{url}/data?protocol=strong")
         page.get_by_text("Novel users").first.wait_for()
         settle(page)

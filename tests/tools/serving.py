@@ -37,8 +37,10 @@ def launch_options() -> dict[str, Any]:
 
 
 @contextmanager
-def serve(home: Path, cache: Path) -> Iterator[str]:
+def serve(home: Path, cache: Path, port: int | None = None) -> Iterator[str]:
     """Run the dashboard with its own folders; yields its address.
+
+    port : where, unless another program has it; None for any that is free.
 
     Raises
     ------
@@ -48,13 +50,14 @@ def serve(home: Path, cache: Path) -> Iterator[str]:
     home.mkdir(parents=True, exist_ok=True)
     log = home / "server.log"
     for attempt in range(START_ATTEMPTS):
-        url, process = _start(home, cache, log)
+        url, process = _start(home, cache, log, port or free_port())
         try:
             wait_for(url, process, log)
             break
         except RuntimeError:
             _stop(process)
             # Between looking for a free port and using it another program may take it.
+            port = None
             if attempt == START_ATTEMPTS - 1 or TAKEN not in log.read_text(errors="replace"):
                 raise
     try:
@@ -63,8 +66,7 @@ def serve(home: Path, cache: Path) -> Iterator[str]:
         _stop(process)
 
 
-def _start(home: Path, cache: Path, log: Path) -> tuple[str, subprocess.Popen[bytes]]:
-    port = free_port()
+def _start(home: Path, cache: Path, log: Path, port: int) -> tuple[str, subprocess.Popen[bytes]]:
     # No work beside what a test asks for.
     spare = {"GMC_SPARE_TIME": os.environ.get("GMC_SPARE_TIME", "0")}
     environment = {**os.environ, "GMC_HOME": str(home), "GMC_CACHE": str(cache), **spare}

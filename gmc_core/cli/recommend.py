@@ -158,9 +158,10 @@ def _rating(model: GaussianModel, text: str) -> tuple[int, float]:
         )
     if kind == "id":
         return model.items.index(name.strip()), rating
-    from gmc_core.model.lookup import find_title
+    from gmc_core.model.lookup import find_title, titles_or_ids
 
-    return find_title(name, model.item_info.titles, model.items.ids.tolist()), rating
+    ids = model.items.ids.tolist()
+    return find_title(name, titles_or_ids(model.item_info.titles, ids), ids), rating
 
 
 def _table(model: GaussianModel, found: list[Recommendation]) -> str:
@@ -172,10 +173,11 @@ def _table(model: GaussianModel, found: list[Recommendation]) -> str:
     header = ["", "predicted", spread, interval, *(["ratings"] if counts else []), "  item"]
     rows = []
     for rank, item in enumerate(found, start=1):
-        own = [f"{item.n_ratings:,}"] if counts else []
-        name = f"{item.title}  (id:{item.item_id})"
+        raters = [f"{item.n_ratings:,}"] if counts else []
+        is_id = item.title == str(item.item_id)
+        name = item.title if is_id else f"{item.title}  (id:{item.item_id})"
         ends = f"{item.low:.3g} – {item.high:.3g}"
-        rows.append([str(rank), f"{item.predicted:.2f}", f"{item.sd:.2f}", ends, *own, name])
+        rows.append([str(rank), f"{item.predicted:.2f}", f"{item.sd:.2f}", ends, *raters, name])
     width = max((len(row[-1]) for row in rows), default=0)
     return table(
         header[:-1] + [header[-1].ljust(width)], [r[:-1] + [r[-1].ljust(width)] for r in rows]

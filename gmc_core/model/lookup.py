@@ -15,6 +15,11 @@ _YEAR = re.compile(r"^(.*?)\s*\((\d{4})(?:\s*[-–]\s*\d{0,4})?\)$")
 _CHOICES = 10
 
 
+def titles_or_ids(titles: Sequence[str | None], ids: Sequence[object]) -> Sequence[str | None]:
+    """What items are found by: where none has a title, their ids are what people see of them."""
+    return titles if any(titles) else [str(each) for each in ids]
+
+
 def find_title(query: str, titles: Sequence[str | None], ids: Sequence[object]) -> int:
     """The position of the one item that ``query`` can mean.
 

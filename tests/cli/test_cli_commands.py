@@ -211,6 +211,17 @@ def test_recommend_ambiguous_title_lists_choices(capsys, model):
     assert "Star Wars: Episode IV - A New Hope (1977)  (id:260)" in err
 
 
+def test_recommend_finds_items_by_the_name_that_it_shows(capsys, tmp_path):
+    """Of a file without titles these are the ids."""
+    data, file = write_ratings(tmp_path / "r.csv"), tmp_path / "m.npz"
+    fit = ["fit", "--data", data, "--no-filter", "--protocol", "none", "--iterations", "1"]
+    assert run(capsys, *fit, "--model-out", file)[0] == 0
+    first = load_model(file).items.ids.tolist()[0]
+    code, out, _ = run(capsys, "recommend", "--model", file, "--rate", f"title:{first}=5")
+    assert code == 0
+    assert "(id:" not in out  # it would be the same name again
+
+
 @pytest.mark.parametrize(
     ("argv", "part"),
     [
@@ -299,7 +310,7 @@ def test_model_without_ratings_still_recommends(capsys, tmp_path):
     )  # fmt: skip
     code, out, _ = run(capsys, "recommend", "--model", path, "--rate", "id:3=5", "--top", 2)
     assert code == 0
-    assert "id:" in out
+    assert [line.split()[0] for line in out.splitlines()[1:3]] == ["1", "2"]
     assert "without its training ratings" in refused(
         capsys, "recommend", "--model", path, "--user", "u01"
     )

@@ -112,6 +112,18 @@ def test_ids_where_there_are_no_titles(tmp_path, model):
     assert [reason for _, reason in found.unmatched] == ["no such id"]
 
 
+def test_ids_are_the_titles_of_a_model_without_any(tmp_path):
+    """Where a file names its items by their titles, they are ids, and what people see."""
+    rows = [f"u{user},{name},{1 + user % 5}" for user in range(20) for name in ("Heat", "Kim")]
+    ratings = load(
+        text_file(tmp_path, "user,book,rating\n" + "\n".join(rows) + "\n", "own.csv")
+    ).ratings
+    named = run_fit(no_split(ratings), FitSettings(iterations=1)).model()
+    found = listed(tmp_path, "title,rating\nkim,5\nEmma,2\n", named)
+    assert found.ratings == {named.items.index("Kim"): 5}
+    assert [reason for _, reason in found.unmatched] == ["no such title"]
+
+
 @pytest.mark.parametrize(
     ("title", "year", "item"),
     [("Heat", 1995, 0), ("heat", 1987, 1), ("The Matrix", 1999, 2), ("Heat", None, None),

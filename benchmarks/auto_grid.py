@@ -17,6 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from gmc_core.base.errors import NumericalError
+from gmc_core.base.signs import signed
 from gmc_core.cli.compare import seeds
 from gmc_core.comparison.comparators.gaussian import fit_and_predict
 from gmc_core.fitting.auto import SECONDS, choose
@@ -99,7 +100,8 @@ def main() -> None:
     print(f"| chosen automatically | | {own.mean():.4f} |\n")
     print(
         f"Against the grid's best ({best_key[0]}, L = {best_key[1]}): "
-        f"{lead.mean:+.4f} [{lead.low:+.4f}, {lead.high:+.4f}] NMAE on {lead.n:,} ratings."
+        f"{signed(lead.mean, 4)} [{signed(lead.low, 4)}, {signed(lead.high, 4)}] NMAE "
+        f"on {lead.n:,} ratings."
     )
     print("\n".join(told))
 

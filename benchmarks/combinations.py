@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gmc_core.base.errors import ConfigError
+from gmc_core.base.signs import signed
 from gmc_core.cli.comparison_tables import interval, markdown
 from gmc_core.comparison.comparators import GaussianMethod
 from gmc_core.comparison.compare import Comparison, Difference, Step, compare
@@ -129,7 +130,7 @@ def _without(
 
 
 def _told(found: Difference | None) -> str:
-    return "" if found is None else f"{found.ratings.mean:+.4f} {interval(found.ratings)}"
+    return "" if found is None else f"{signed(found.ratings.mean, 4)} {interval(found.ratings)}"
 
 
 def tell(step: Step, _: Comparison) -> None:

@@ -38,6 +38,7 @@ from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer  # noqa: 
 from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
 
+from gmc_core.base.signs import signed  # noqa: E402
 from gmc_core.data import sample  # noqa: E402
 from gmc_core.protocol.metrics import paired_difference  # noqa: E402
 from gmc_core.tables.imputer import GaussianImputer  # noqa: E402
@@ -146,7 +147,7 @@ def report(name: str, table: np.ndarray, result: dict[str, dict[str, Any]]) -> s
         found = paired_difference(row["rmse"], reference["rmse"])
         seconds = float(np.median(row["seconds"]))
         half = found.high - found.mean
-        apart = "" if method == REFERENCE else f"{found.mean:+.4f} ± {half:.4f}"
+        apart = "" if method == REFERENCE else f"{signed(found.mean, 4)} ± {half:.4f}"
         lines.append(
             f"| {method} | {np.mean(row['rmse']):.4f} | {apart} | {seconds:.3f} "
             f"| {seconds / base:.2f} |"

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from gmc_core.base.signs import signed
 from gmc_core.data.datasets import load_named
 from gmc_core.data.ratings import Ratings
 from gmc_core.fitting.fit import Fit
@@ -76,8 +77,8 @@ def main() -> None:
         lead = paired_difference(errors, base)
         print(
             f"variance {variance:g}, window {window:g} s: NMAE {errors.mean():.4f}, RMSE "
-            f"{np.sqrt(np.mean(clipped**2)):.4f}; NMAE {lead.mean:+.4f} "
-            f"[{lead.low:+.4f}, {lead.high:+.4f}]",
+            f"{np.sqrt(np.mean(clipped**2)):.4f}; NMAE {signed(lead.mean, 4)} "
+            f"[{signed(lead.low, 4)}, {signed(lead.high, 4)}]",
             flush=True,
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gmc_core.base.signs import signed
 from gmc_core.cli.output import figure, size, table
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def _difference(difference: Difference | None) -> tuple[str, str, str]:
         return "", "", ""
     splits = difference.splits
     return (
-        f"{difference.ratings.mean:+.4f}",
+        signed(difference.ratings.mean, 4),
         interval(difference.ratings),
         "-" if splits is None else interval(splits),
     )
@@ -85,4 +86,4 @@ def _difference(difference: Difference | None) -> tuple[str, str, str]:
 
 def interval(difference: PairedDifference) -> str:
     """The ends of its 95 % interval."""
-    return f"[{difference.low:+.4f}, {difference.high:+.4f}]"
+    return f"[{signed(difference.low, 4)}, {signed(difference.high, 4)}]"

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from gmc_core.base.errors import ConfigError
+from gmc_core.base.signs import signed
 from gmc_core.cli.activity import doing
 from gmc_core.cli.list_file import add_file_arguments, matched_file
 from gmc_core.cli.output import check_output, note, table, write_json
@@ -191,16 +192,17 @@ def _explanation(model: GaussianModel, posterior: Posterior, item: Recommendatio
     rest = sum(share.share for share in shares[SHARES:])
     lines = ["", f"{item.title}: {item.predicted:.2f}"]
     mean, before = model.gaussian.mean[item.item], posterior.prior_mean[item.item]
-    lines.append(f"  {mean:+.2f}  mean of all users")
+    lines.append(f"  {signed(mean, 2):>5}  mean of all users")
     if before != mean:
-        lines.append(f"  {before - mean:+.2f}  what the user's groups like more or less")
+        lines.append(f"  {signed(before - mean, 2):>5}  what the user's groups like more or less")
     if shares.similar is not None:
-        lines.append(f"  {shares.similar:+.2f}  what similar users like more or less")
+        lines.append(f"  {signed(shares.similar, 2):>5}  what similar users like more or less")
     lines += [
-        f"  {share.share:+.2f}  {share.title} rated {share.rating:g}" for share in shares[:SHARES]
+        f"  {signed(share.share, 2):>5}  {share.title} rated {share.rating:g}"
+        for share in shares[:SHARES]
     ]
     if len(shares) > SHARES:
-        lines.append(f"  {rest:+.2f}  {len(shares) - SHARES:,} other ratings")
+        lines.append(f"  {signed(rest, 2):>5}  {len(shares) - SHARES:,} other ratings")
     if model.ordinal is not None:
         lines.append(
             f"  {item.latent:5.2f}  is the latent response; as a rating {item.predicted:.2f}"

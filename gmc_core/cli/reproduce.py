@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from gmc_core.base.errors import ConfigError
+from gmc_core.base.signs import signed
 from gmc_core.cli import reproduce_systems
 from gmc_core.cli.affordable import add_long_argument, refusing
 from gmc_core.cli.arguments import add_resource_arguments, memory_limit_from_arguments
@@ -297,7 +298,7 @@ def comparison(
         verdict = "within" if abs(gap) <= reach else "OUTSIDE"
         lines.append(
             f"{name}: {measured.nmae:.4f} against the paper's {reference:.4f}, a difference of "
-            f"{gap:+.4f}: {verdict} three standard errors ({reach:.4f})"
+            f"{signed(gap, 4)}: {verdict} three standard errors ({reach:.4f})"
         )
     return "\n".join(lines)
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gmc_core.base.errors import ConfigError
+from gmc_core.base.signs import signed
 from gmc_core.cli.compare import Progress, as_run
 from gmc_core.cli.comparison_tables import interval
 from gmc_core.cli.dask import cluster_at
@@ -143,7 +144,7 @@ def _cells(row: SystemRow) -> tuple[str, ...]:
         figure(own.scores.nmae),
         figure(own.scores.nmae_se),
         row.verdict,
-        "" if ratings is None else f"{ratings.mean:+.4f}",
+        "" if ratings is None else signed(ratings.mean, 4),
         "" if ratings is None else interval(ratings),
         f"{own.seconds:.1f}",
         "-" if peak is None or peak != peak else size(peak),

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gmc_core.base.errors import ConfigError, GmcError, NumericalError, ResourceError
+from gmc_core.base.signs import signed
 from gmc_core.base.times import duration
 from gmc_core.data.ratings import Ratings
 from gmc_core.fitting.affordable import TooLongError, Wanted, check_affordable, cost_and_time
@@ -142,7 +143,8 @@ class Choice:
         lead = self.report.lead
         return (
             f"On {self.report.ratings:,} others, which chose nothing, it has "
-            f"{self.report.nmae:.4f}, {lead.mean:+.4f} [{lead.low:+.4f}, {lead.high:+.4f}] against "
+            f"{self.report.nmae:.4f}, {signed(lead.mean, 4)} [{signed(lead.low, 4)}, "
+            f"{signed(lead.high, 4)}] against "
             f"the paper's MAP-EM (95 % over {lead.n:,} users)."
             + (
                 " It also reads when ratings were given, those to be predicted included; MAP-EM "

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gmc_core.base import html
+from gmc_core.base.signs import signed
 from gmc_core.model.calibration import Calibration, note_of
 
 
@@ -88,10 +89,10 @@ class Explanation(list[Contribution]):
         return self.start + (self.similar or 0.0) + sum(part.share for part in self)
 
     def _repr_html_(self) -> str:
-        rows = [("before any rating", "", f"{self.start:+.3f}")]
+        rows = [("before any rating", "", signed(self.start, 3))]
         if self.similar is not None:
-            rows.append(("similar users", "", f"{self.similar:+.3f}"))
-        rows += [(part.title, f"{part.rating:g}", f"{part.share:+.3f}") for part in self]
+            rows.append(("similar users", "", signed(self.similar, 3)))
+        rows += [(part.title, f"{part.rating:g}", signed(part.share, 3)) for part in self]
         rows.append((f"together: {self.title}", "", f"{self.total:.3f}"))
         return html.table(("because of", "rated", "share"), rows)
 

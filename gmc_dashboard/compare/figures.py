@@ -95,7 +95,7 @@ def differences_figure(
     )
     if large:
         figure.update_layout(height=PROJECTED_HEIGHT)
-    figure.update_xaxes(tickformat="+.3f")
+    figure.update_xaxes(tickformat=".3f")  # with "+" zero would have a sign, too
     names = [name for name, _ in found]
     figure.update_yaxes(type="category", categoryorder="array", categoryarray=names[::-1])
     figure.add_vline(x=0, line={"color": colors.contrast, "width": 1.5, "dash": "dash"})

@@ -214,8 +214,9 @@ def difference_words(found: PairedDifference) -> str:
     """How another run's NMAE differs from this one's, with the 95 % interval."""
     lower = found.mean < 0
     clearly = f"**clearly {'better' if lower else 'worse'}**: " if found.resolved else ""
+    low, high = (minus(f"{end:z.4f}") for end in (found.low, found.high))
     text = (
         f"{clearly}{abs(found.mean):.4f} {'lower' if lower else 'higher'} than this run (95 % "
-        f"interval of the difference: {minus(f'{found.low:.4f}')} to {minus(f'{found.high:.4f}')})"
+        f"interval of the difference: {low} to {high})"
     )
     return f"{text}." if found.resolved else f"{text}, so these ratings do not settle it."

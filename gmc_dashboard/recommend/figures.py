@@ -268,7 +268,7 @@ def contributions_figure(
     places = list(range(len(labels)))
     shares = [value if share else 0.0 for value, share in zip(values, added, strict=True)]
     texts = [
-        f"{v:+.3f}" if share else f"<b>{v:.2f}</b>" for v, share in zip(values, added, strict=True)
+        signed(v, 3) if share else f"<b>{v:.2f}</b>" for v, share in zip(values, added, strict=True)
     ]
     figure = go.Figure(
         go.Bar(

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from gmc_core.base.signs import unsigned_zero
 from gmc_dashboard.shared.components import escape
 from gmc_dashboard.shared.presenting import presenting
 from gmc_dashboard.shared.theme import is_dark, palette
@@ -38,7 +39,23 @@ def frame(
     marked : place of a row to stand out, from 0: that which something beside the table is about.
     """
     if not presenting():
-        return st.dataframe(table if marked is None else _with_mark(table, marked), **options)
+        given = options.get("column_config") or {}
+        patterns = {name: _signing(column) for name, column in given.items()}
+        patterns = {name: text for name, text in patterns.items() if text and name in table}
+        shown: Any = table
+        if patterns or marked is not None:
+            shown = table.style
+        if patterns:
+            # A column's own format, which the browser fills in, would put a sign before zero.
+            formats = {name: _printed(pattern) for name, pattern in patterns.items()}
+            shown = shown.format(formats, na_rep=options.get("placeholder", "None"))
+            options["column_config"] = {
+                name: _plain(column) if name in patterns else column
+                for name, column in given.items()
+            }
+        if marked is not None:
+            shown = _with_mark(shown, marked)
+        return st.dataframe(shown, **options)
     wanted = projected or options.get("column_order") or table.columns
     columns = [name for name in wanted if name in table.columns]
     shown = table[columns].head(ROWS)
@@ -53,10 +70,23 @@ def frame(
     return None
 
 
-def _with_mark(table: pd.DataFrame, place: int) -> Any:
-    looks = np.full(table.shape, "", dtype=object)
+def _with_mark(styler: Any, place: int) -> Any:
+    looks = np.full(styler.data.shape, "", dtype=object)
     looks[place] = f"background-color: {palette(is_dark()).sequential[1]}; font-weight: 600"
-    return table.style.apply(lambda _: looks, axis=None)
+    return styler.apply(lambda _: looks, axis=None)
+
+
+def _signing(column: Any) -> str:
+    """The format of a column of differences, as "%+.4f"; "" of any other."""
+    kind = (column.get("type_config") or {}) if isinstance(column, dict) else {}
+    pattern = str(kind.get("format") or "")
+    return pattern if pattern.startswith("%+") else ""
+
+
+def _plain(column: Any) -> Any:
+    """A column without a format of its own."""
+    kind = {name: value for name, value in column["type_config"].items() if name != "format"}
+    return {**column, "type_config": kind}
 
 
 def rows_of(event: Any) -> list[int]:
@@ -91,7 +121,7 @@ def _label(given: Any, name: str) -> str:
 
 def _printed(pattern: str) -> Callable[[float], str]:
     """Numbers as a pattern of C's printf shows them, as those of Streamlit's columns are."""
-    return lambda value: minus(pattern % value)
+    return lambda value: minus(unsigned_zero(pattern % value))
 
 
 def _known(cell: object) -> bool:

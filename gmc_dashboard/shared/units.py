@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from gmc_core.base.signs import signed as signed_plain
 from gmc_core.base.times import duration as duration
 from gmc_core.base.times import whole_duration as whole_duration
 
@@ -30,8 +31,8 @@ def minus(text: str) -> str:
 
 
 def signed(value: float, digits: int) -> str:
-    """A number with its sign: "+0.012", "−0.012"."""
-    return minus(f"{value:+.{digits}f}")
+    """A number with its sign: "+0.012", "−0.012"; what rounds to zero has none, "0.000"."""
+    return minus(signed_plain(value, digits))
 
 
 def bytes_text(count: float) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize
 
+from gmc_core.base.signs import signed
 from gmc_core.comparison.compare import rmse_difference
 from gmc_core.gaussian.settings import PAPER_ITERATIONS
 from gmc_core.paper.claims.results import NotMeasured, Results
@@ -34,7 +35,7 @@ def convergence(results: Results) -> Verdict:
         line,
         within(line),
         f"From iteration {PAPER_ITERATIONS} to {2 * PAPER_ITERATIONS} NMAE changes by "
-        f"{line.value:+.4f}; it is lowest at iteration {best} ({mean[best - 1]:.4f}, and "
+        f"{signed(line.value, 4)}; it is lowest at iteration {best} ({mean[best - 1]:.4f}, and "
         f"{mean[PAPER_ITERATIONS - 1]:.4f} at {PAPER_ITERATIONS}). Iteration {PAPER_ITERATIONS} "
         f"still moves Σ by {100 * moved:.2g} %.",
         (line,),
@@ -181,7 +182,8 @@ def projection(results: Results) -> Verdict:
         line,
         word,  # type: ignore[arg-type]
         f"Projection to the scale ({scale}) takes NMAE from {raw.mean():.4f} to "
-        f"{projected.mean():.4f}; against clipping alone the difference is {only.value:+.4f}.",
+        f"{projected.mean():.4f}; against clipping alone the difference is "
+        f"{signed(only.value, 4)}.",
         (line, only),
         results.ids("paper"),
     )
@@ -259,4 +261,4 @@ def least_deviations_line(x: Vector, y: Vector) -> tuple[float, float]:
 
 
 def _listed(lines: Iterable[Line]) -> str:
-    return ", ".join(f"{line.label} {line.value:+.4f}" for line in lines)
+    return ", ".join(f"{line.label} {signed(line.value, 4)}" for line in lines)

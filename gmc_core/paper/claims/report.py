@@ -8,6 +8,7 @@ from html import escape
 from typing import Any
 
 from gmc_core.base.files import without_nan
+from gmc_core.base.signs import signed, unsigned_zero
 from gmc_core.base.version import package_version
 from gmc_core.paper.claims.catalogue import CLAIMS, Claim, judge
 from gmc_core.paper.claims.results import Results
@@ -250,7 +251,7 @@ def on_chart(line: Line) -> tuple[float, float, float, str]:
     low, high = line.interval
     parts = [min(max(value, -SHOWN), SHOWN) for value in (low, line.value, high)]
     outside = abs(line.value) > SHOWN
-    return parts[0], parts[1], parts[2], f"{line.value:+.3f}" if outside else ""
+    return parts[0], parts[1], parts[2], signed(line.value, 3) if outside else ""
 
 
 def interval_chart(verdicts: Mapping[str, Verdict]) -> str:
@@ -276,12 +277,13 @@ def interval_chart(verdicts: Mapping[str, Verdict]) -> str:
         shapes.append(
             f'<line x1="{across(value):.1f}" x2="{across(value):.1f}" y1="{top - 6}" '
             f'y2="{height - 6}" stroke="#8885"/><text x="{across(value):.1f}" y="{top - 12}" '
-            f'text-anchor="middle">{value:+.3g}</text>'
+            f'text-anchor="middle">{unsigned_zero(f"{value:+.3g}")}</text>'
         )
     for index, (_, verdict, line) in enumerate(rows):
         y = top + step * (index + 0.5)
         begin, middle, end, remark = on_chart(line)
-        said = f"{line.label}: {line.value:+.4f} [{line.interval[0]:+.4f}, {line.interval[1]:+.4f}]"
+        least, most = (signed(end, 4) for end in line.interval)
+        said = f"{line.label}: {signed(line.value, 4)} [{least}, {most}]"
         colour = COLOURS[verdict.verdict]
         shapes.append(
             f'<text x="{left - 10}" y="{y + 4:.1f}" text-anchor="end">{escape(line.label)}</text>'

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gmc_core.base.signs import signed
 from gmc_core.gaussian.models import MODELS
 from gmc_core.paper.claims.results import NotMeasured, Results
 from gmc_core.paper.claims.verdict import Line, Verdict, Word, all_of, at_most, number, within
@@ -57,7 +58,8 @@ def gap(results: Results) -> Verdict:
     ]
     largest = max(printed, key=lambda line: line.value)
     told = (
-        f"In the printed tables the gap to the best other method is {largest.value:+.4f} at most "
+        "In the printed tables the gap to the best other method is "
+        f"{signed(largest.value, 4)} at most "
         f"({largest.label.removeprefix('printed: ')})."
     )
     try:
@@ -107,14 +109,15 @@ def _others(results: Results, table: PublishedTable, protocol: str, name: str) -
             line = Line(f"{against}, measured too, {protocol}", -gap.mean, -gap.high, -gap.low)
             told = (
                 f"{begin}, measured here with {row.scores.nmae:.4f} on {many}; on the same ratings "
-                f"the paper's method is {line.value:+.4f} from it."
+                f"the paper's method is {signed(line.value, 4)} from it."
             )
             found.append(_Other(line, told, systems.runs[0]))
         elif printed is not None:
             line = _minus(f"{against} as printed, {protocol}", mean, printed)
             told = (
                 f"{begin} as printed with {printed:.4f}, which is not "
-                f"measured here; the paper's method, measured, is {line.value:+.4f} from that."
+                "measured here; the paper's method, measured, is "
+                f"{signed(line.value, 4)} from that."
             )
             found.append(_Other(line, told))
     return found
@@ -181,7 +184,7 @@ def ballpark(results: Results) -> Verdict:
         deciding,
         word,
         f"The best of {len(rivals)} other methods measured is {best.label}: the paper's NMAE is "
-        f"{error.value:+.4f} from it ({at_most(error)}: same ballpark), its CPU time "
+        f"{signed(error.value, 4)} from it ({at_most(error)}: same ballpark), its CPU time "
         f"{number(cost.value, cost.unit)} times as much ({cheaper}: lower cost).",
         (error, cost, *others),
         comparison=results.comparison_id,

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from gmc_core.base.signs import signed
 from gmc_core.protocol.metrics import PairedDifference, mean_with_interval
 
 Word = Literal["holds", "does not hold", "not resolved", "not measured"]
@@ -136,7 +137,7 @@ def number(value: float, unit: str) -> str:
     if math.isnan(value):
         return "–"
     if unit == "NMAE":
-        return f"{value:+.4f}"
+        return signed(value, 4)
     if unit in COUNTED:
         return f"{value:g}"
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"

@@ -21,6 +21,8 @@ Curve = Sequence[IterationRecord]
 
 # Lines of several runs differ in their marks too, for those who do not tell colours apart.
 MARKERS = ("square", "diamond", "triangle-up", "x", "star")
+SIGNS = ("●", "■", "◆", "▲", "✖", "★")  # the same in a text, after that of the first line
+FAINT = 0.4  # opacity of the lines that are not in focus
 REFERENCE_DASHES = ("dot", "dash", "dashdot", "longdash", "longdashdot")
 
 
@@ -31,6 +33,8 @@ def nmae_figure(
     iterations: int,
     others: Mapping[str, Sequence[Curve]] | None = None,
     own: str = "",
+    within: Sequence[float] = (),
+    focus: str = "",
     dark: bool = False,
     revision: str = "fit",
 ) -> go.Figure:
@@ -44,14 +48,18 @@ def nmae_figure(
     others : by label, the records of other runs on the same held-out ratings; their lines
         have colours of their own and their labels at the end. own : the label of ``curves``,
         beside others.
+    within : errors that the axis reaches in any case, so that it stands while lines are added.
+    focus : the label of the line that is spoken of; the others are faint. "" for none.
     dark : the theme. revision : changes when a reader's zoom should be forgotten.
     """
     figure = go.Figure()
     colors = palette(dark)
     _add_curves(figure, curves, "nmae", "NMAE", colors.accent)
+    if focus and own != focus:
+        figure.update_traces(opacity=FAINT)
     labels = [*_end_label(curves, own, colors.accent)]
     for index, (label, lines) in enumerate((others or {}).items()):
-        colour = colors.categorical[1 + index % (len(colors.categorical) - 1)]
+        _, colour = mark(1 + index, dark=dark)
         steps, means = mean_curve(lines, "nmae")
         figure.add_scatter(
             x=steps,
@@ -59,6 +67,7 @@ def nmae_figure(
             name=html.escape(label, quote=False),
             mode="lines+markers",
             line={"color": colour, "width": 2.5},
+            opacity=FAINT if focus and label != focus else 1,
             marker={"symbol": MARKERS[index % len(MARKERS)], "size": 7},
             hovertemplate="%{y:.5g}",
         )
@@ -67,8 +76,19 @@ def nmae_figure(
     every = [*curves, *(curve for lines in (others or {}).values() for curve in lines)]
     _add_references(figure, references or {}, iterations, colors)
     labels += [(label, value, colors.muted) for label, value in (references or {}).items()]
-    _label_right(figure, labels, _points(every, "nmae"))
+    _label_right(figure, labels, [*_points(every, "nmae"), *within], focus)
     return figure
+
+
+def mark(index: int, *, dark: bool = False) -> tuple[str, str]:
+    """Sign and colour of a line of :func:`nmae_figure`; index : 0 for the first, 1 … for others."""
+    colors = palette(dark)
+    if index == 0:
+        return SIGNS[0], colors.accent
+    return (
+        SIGNS[1 + (index - 1) % len(MARKERS)],
+        colors.categorical[1 + (index - 1) % (len(colors.categorical) - 1)],
+    )
 
 
 def errors_figure(
@@ -286,18 +306,22 @@ def _add_references(
 
 
 def _label_right(
-    figure: go.Figure, labels: Sequence[tuple[str, float, str]], points: Sequence[float]
+    figure: go.Figure,
+    labels: Sequence[tuple[str, float, str]],
+    points: Sequence[float],
+    focus: str,
 ) -> None:
     """Names of lines (label, value, colour) at the right end, without touching each other."""
     ordered = sorted(labels, key=lambda item: item[1])
     low, high = _span([*(value for _, value, _ in ordered), *points])
     places = spread([value for _, value, _ in ordered], 0.07 * (high - low))
     for (label, value, colour), place in zip(ordered, places, strict=True):
+        text = f"{html.escape(label, quote=False)} {value:.4f}"
         figure.add_annotation(
             x=1.01,
             xref="paper",
             y=place,
-            text=f"{html.escape(label, quote=False)} {value:.4f}",
+            text=f"<b>{text}</b>" if focus and label == focus else text,
             showarrow=False,
             xanchor="left",
             font={"size": 12, "color": colour},

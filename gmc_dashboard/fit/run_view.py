@@ -6,8 +6,8 @@ button is outside, so that a click is never lost to an update.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import streamlit as st
 
@@ -17,7 +17,7 @@ from gmc_core.protocol.metrics import enough_repetitions
 from gmc_core.runs.findings import Evidence
 from gmc_core.runs.store import Run
 from gmc_core.runs.store.seal import NOT_OURS
-from gmc_dashboard.fit import advice, overlay, playing
+from gmc_dashboard.fit import advice, more_charts, overlay, playing
 from gmc_dashboard.fit import figures as figures
 from gmc_dashboard.fit.run_words import (
     fails_again,
@@ -69,13 +69,14 @@ def show(run: Run) -> None:
     if run.state == "queued":
         start_worker()
     curves, known = context.curves_of(run), references(run)
-    seen = Evidence.of(run, curves, known.lines) if known.ready else None
-    _head(run, seen)
+    others = overlay.chosen(run)
+    about = _about(run, others)
+    seen = Evidence.of(about, context.curves_of(about), known.lines) if known.ready else None
+    _head(about, seen, run, others)
     found_run.run_notice(run)
     _next_steps(run)
     if known.problem:
         _no_baselines(run, known)
-    others = overlay.chosen(run)
     length = max(one.iterations for one in (run, *others))
     whole = playing.place(run) is None  # a film does not begin with its end
     briefly, filmed = _briefly(), run.state == "finished" and length > 1
@@ -85,7 +86,7 @@ def show(run: Run) -> None:
         said = said.container(key="said", gap="small")
     with said:
         if run.state == "finished":
-            if whole:
+            if whole and tour.asked() is None:
                 _status(run, curves, seen)
             with st.container(horizontal=True, horizontal_alignment="distribute", gap="small"):
                 # In a tour Next is what to press.
@@ -107,26 +108,43 @@ def show(run: Run) -> None:
                     playing.controls(run, length)
                 if whole and _figure(run):
                     st.caption(result_sentence(run, known.lines))
-    if tour.asked() is not None:
-        overlay.outcomes(run, others)
-    elif run.state == "finished":
-        overlay.picker(run, others)
-    overlay.opened(run)
-    if run.ended_for_good:
-        _after(run)
-    if run.resumable:
-        notice_change(run.id, run.state)
+    if tour.asked() is None:
+        if run.state == "finished":
+            overlay.picker(run, others)
+        overlay.opened(run)
+        if run.ended_for_good:
+            _after(run)
+    if about.resumable:
+        notice_change(about.id, about.state)
 
 
-def _head(run: Run, seen: Evidence | None) -> None:
+def _about(run: Run, others: Sequence[Run]) -> Run:
+    """The run that is spoken of: the page's own, or in a tour the one that its step is about."""
+    return next((one for one in others if one.id == tour.subject()), run)
+
+
+def _head(run: Run, seen: Evidence | None, first: Run, others: Sequence[Run]) -> None:
+    """The bar above a run. In a tour it has the name and the mark of the run's curve.
+
+    first : the page's own run, whose curve is drawn first. others : those beside it.
+    """
+    touring, title, about, mark = tour.asked() is not None, run.title, name_help(run), None
+    if touring:
+        drawn = [first.id, *(other.id for other in others)]
+        mark = figures.mark(drawn.index(run.id), dark=is_dark())
+        about = "  \n".join((title, about))
+        title = tour.labels().get(run.id, title)
+        if run.state == "finished":
+            title = f"{title}: {_figure(run, bold='')}".rstrip(".: ")
     going = run.state in overlay.ACTIVE
     badge = STATES[run.state]
     if run.state == "finished" and not advice.is_good(seen):
         badge = ("finished", "gray", ":material/flag:")
     control_bar(
-        run.title,
+        title,
         badge,
-        help=name_help(run),
+        mark=mark,
+        help=about,
         cancel=Action(
             "Stopping …" if run.cancelling else "Cancel",
             "cancel_run",
@@ -151,7 +169,9 @@ def _head(run: Run, seen: Evidence | None) -> None:
             "new_fit",
             "Back to the settings; this run goes on and stays on the Runs page.",
             context.select_run,
-        ),
+        )
+        if not touring  # Stop leads out of it
+        else None,
         lead="new" if fails_again(run) else "resume",
     )
 
@@ -195,14 +215,15 @@ def _fresh(states: Frames, ready: bool, problem: str) -> tuple[Run, list[Run], R
 def _progress(states: Frames, ready: bool, problem: str) -> None:
     """How far the run is, its film, and the runs beside it."""
     run, others, _ = _fresh(states, ready, problem)
-    curves = context.curves_of(run)
-    if run.state != "finished":
-        _status(run, curves)
+    about = _about(run, others)
+    curves = context.curves_of(about)
+    if about.state != "finished":
+        _status(about, curves)
     at = playing.shown(run, max(one.iterations for one in (run, *others)))
     if at is not None:
-        _where(run, curves, at)
+        _where(about, curves, at)
     else:
-        overlay.progress(run, others)
+        overlay.progress(run, [other for other in others if other.id != about.id])
 
 
 @guard()
@@ -222,6 +243,9 @@ def _nmae(states: Frames, ready: bool, problem: str) -> None:
         others=beside,
         own=labels.get(run.id, ""),
         iterations=max(one.iterations for one in (run, *others)),
+        # One axis for all steps of the tour, whose curve stands out.
+        within=tour.errors(),
+        focus=labels.get(tour.subject(), ""),
         dark=is_dark(),
         revision=run.id,
     )
@@ -238,13 +262,15 @@ def _nmae(states: Frames, ready: bool, problem: str) -> None:
 
 @guard()
 def _details(states: Frames, ready: bool, problem: str) -> None:
-    """What the lines are, and all that is measured besides."""
+    """What the lines are, and all that is measured besides; in a tour only the former."""
     run, _, known = _fresh(states, ready, problem)
     if run.config.protocol != "none":
         st.caption(_comparison_note(run, known))
+    if tour.asked() is not None:
+        return
     curves = context.curves_of(run)
     if any(curves) or not run.ended_for_good:  # else nothing will ever be there to draw
-        _charts(run, playing.cut(curves, playing.place(run)))
+        more_charts.draw(run, playing.cut(curves, playing.place(run)))
 
 
 @st.fragment(run_every=QUIET_SECONDS)
@@ -350,11 +376,15 @@ def _in_short(run: Run, seen: Evidence | None) -> str:
     return _figure(run) + (f"{first}." if first else "")
 
 
-def _figure(run: Run) -> str:
+def _figure(run: Run, bold: str = "**") -> str:
     """NMAE of a finished run and its standard error; "" without one."""
     summary = run.summary or {}
     nmae, se = summary.get("nmae"), summary.get("nmae_se")
-    return "" if nmae is None else f"**NMAE {nmae:.4f}**" + (f" ± {se:.4f}" if se else "") + ". "
+    return (
+        ""
+        if nmae is None
+        else f"{bold}NMAE {nmae:.4f}{bold}" + (f" ± {se:.4f}" if se else "") + ". "
+    )
 
 
 def _where(run: Run, curves: Curves, at: int) -> None:
@@ -363,60 +393,6 @@ def _where(run: Run, curves: Curves, at: int) -> None:
     nmae = dict(zip(*figures.mean_curve(playing.cut(curves, at), "nmae"), strict=True)).get(step)
     error = "" if nmae is None else f": NMAE **{nmae:.4f}**"
     st.progress(step / run.iterations, text=f"Iteration {step} of {run.iterations}{error}")
-
-
-def _charts(run: Run, curves: Curves) -> None:
-    """All figures but that of NMAE."""
-    options: dict[str, Any] = {"iterations": run.iterations, "dark": is_dark(), "revision": run.id}
-    left, right = st.columns(2, gap="small")
-    if run.config.protocol != "none":
-        with left:
-            st.markdown("**Errors in ratings**")
-            chart(
-                figures.errors_figure(curves, **options),
-                figures.describe(curves, {"rmse": "RMSE", "mae": "MAE"}),
-                key="errors_chart",
-                waits="Waiting for the first iteration",
-            )
-    with right:
-        st.markdown("**What MAP-EM climbs**")
-        chart(
-            figures.objective_figure(curves, **options),
-            figures.describe(
-                curves,
-                {"log_likelihood": "log-likelihood", "map_objective": "MAP objective"},
-            ),
-            key="objective_chart",
-            waits="Waiting for the first iteration",
-        )
-    if run.config.fit.learn_noise and any(curves):
-        records = next(curve for curve in curves if curve)
-        st.caption(
-            f"Learned noise variance σ²: {records[0].noise:.3g} in the beginning, "
-            f"{records[-1].noise:.3g} after iteration {records[-1].iteration}."
-        )
-    with left:
-        st.markdown("**Change since the iteration before**")
-        chart(
-            figures.change_figure(curves, **options),
-            figures.describe(
-                curves,
-                {
-                    "covariance_change": "relative change of Σ",
-                    "prediction_change": "largest change of a prediction",
-                },
-            ),
-            key="change_chart",
-            waits="Waiting for the first iteration",
-        )
-    with right:
-        st.markdown("**Seconds per iteration**")
-        chart(
-            figures.seconds_figure(curves, **options),
-            figures.describe(curves, {"e_seconds": "E-step", "m_seconds": "M-step"}),
-            key="seconds_chart",
-            waits="Waiting for the first iteration",
-        )
 
 
 def _comparison_note(run: Run, known: References) -> str:

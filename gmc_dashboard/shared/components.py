@@ -82,7 +82,7 @@ def page_header(title: str, lead: str = "", formula: str | None = None) -> None:
         st.title(title, anchor=False, width="stretch")
         presenting.bar()
     with guard():
-        tour.banner()
+        tour.banner(title)
     if lead:
         page_lead(lead, formula)
 

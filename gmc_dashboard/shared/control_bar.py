@@ -28,6 +28,7 @@ def control_bar(
     title: str,
     badge: Badge,
     *,
+    mark: tuple[str, str] | None = None,
     help: str | None = None,
     cancel: Action | None = None,
     resume: Action | None = None,
@@ -39,10 +40,17 @@ def control_bar(
     Parameters
     ----------
     title : plain text. badge : of the state. help : what the title's words mean.
+    mark : sign and colour of the line that is drawn of it, where there are several.
     cancel, resume, new : what can be done now; at most one of the first two.
     lead : which of the others is the thing to do, where one can be resumed.
     """
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        if mark is not None:
+            sign, tint = mark
+            st.html(
+                f'<span aria-hidden="true" style="color: {tint}; font-size: 1.5rem">{sign}</span>',
+                width="content",
+            )
         st.subheader(escape(title), anchor=False, width="content", help=help)
         label, colour, icon = badge
         st.badge(label, color=colour, icon=icon)

@@ -1,20 +1,22 @@
 """Show me: the whole story on the sample in a few steps, each an address and a few sentences.
 
     open_step(1)     # from a button: queues the fits, or finds them, and goes to the page
-    banner()         # in a page's header, while ``tour=…`` is in the address
+    banner("Fit")    # in a page's header, while ``tour=…`` is in the address
     begun()          # the step at which this session's tour was left
     forget_run()     # a page that was reached by the menu, without what the tour chose
 
 The fits are queued when the first step is opened, in the order of the story; runs that are
 there are found again. A card tells what is awaited until its fit has finished, and then what
-came of it (:mod:`gmc_dashboard.shared.tour_words`). Whoever goes to another page by the menu
-has left the tour, and may go on from Start.
+came of it (:mod:`gmc_dashboard.shared.tour_words`). A step may lead aside to Learn, where the
+card has the way back to it. Whoever goes to another page by the menu has left the tour, and may
+go on from Start.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import streamlit as st
@@ -65,6 +67,7 @@ class Step:
     page : file of the page. query : its address; ``{paper}`` and so on stand for ids of runs.
     sentence : what is going to be there. of : the fit that it is about. found : instead of the
     sentence, once that fit has finished; of it, of the first fit, and of the one named ``beside``.
+    why : the address on Learn of what explains it, offered once that fit is better than the first.
     """
 
     page: str
@@ -73,6 +76,7 @@ class Step:
     of: str
     found: Callable[[Run, Run, Run], str]
     beside: str = "paper"
+    why: Mapping[str, str] = field(default_factory=dict)
 
 
 STEPS = (
@@ -108,6 +112,7 @@ STEPS = (
         "grades",
         tour_words.what_repaired_it,
         beside="numbers",
+        why={"chapter": "steps", "learn_step": "20"},
     ),
     Step(
         "pages/covariance.py",
@@ -132,6 +137,14 @@ STEPS = (
         ),
     ),
 )
+ASIDE = "Learn"  # the page that explains a step
+AT_LEARN = (
+    "This is the end of ten iterations: the ellipse that the paper’s M-step has learned, here "
+    "without ε, is thin, because it takes its own fills for ratings. Press **Exact EM**, on which "
+    "ordered ratings are built: it adds what the fills lack."
+)
+# NMAE on the sample lies between, so that the axis stands while the fits are computed.
+ERRORS = (0.38, 0.53)
 # What the fits are called beside each other, from the first step to the last.
 LABELS = {"paper": "ε = 0.3 (paper)", "epsilon": "ε = 1", "grades": "ordered ratings"}
 
@@ -182,13 +195,16 @@ def open_step(number: int) -> None:
     st.switch_page(step.page, query_params={**query, PARAMETER: str(number)})
 
 
-def banner() -> None:
+def banner(title: str) -> None:
     """The step's sentence, how far one is, and the ways on; nothing without a tour.
 
-    A link that names a step without its run leads to the whole address.
+    A link that names a step without its run leads to the whole address. title : of the page.
     """
     number = asked()
     if number is None:
+        return
+    if title == ASIDE:
+        _aside(number)
         return
     if history.returned() and st.session_state.get(_STOPPED):
         _leave(STEPS[number - 1])  # the browser's Back does not begin it again
@@ -220,6 +236,8 @@ def banner() -> None:
                 on_click=_stop,
                 args=(step, last),
             )
+            if step.why and runs is not None and _helps(*runs[:2]):
+                _why(number)
             if last and runs is not None and runs[0].state == "finished":
                 st.caption("That was the whole story. Now rate titles of your own.")
         with st.container(key="tour_said"):
@@ -229,6 +247,47 @@ def banner() -> None:
             done = all(run.ended_for_good for run in runs)
             states = tuple(run.state for run in runs)
             st.fragment(_said, run_every=None if done else SECONDS)(number, states)
+
+
+def _aside(number: int) -> None:
+    """On the page that explains a step: what to look at there, and the way back to it."""
+    st.session_state.update({_AT: number, _ACTIVE: True})
+    step = STEPS[number - 1]
+    st.html(_QUIET)
+    with st.container(border=True, key="tour_banner", gap="xsmall"):
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.markdown(f"**Aside from {number} of {len(STEPS)}**", width="content")
+            # No key of the keyboard: here Page Up scrolls a long page. Nor is it the tour's
+            # own Back, after which the browser's Back would not lead here again.
+            if st.button(
+                f"Back to step {number}",
+                key="leave_to_tour_return",
+                icon=":material/arrow_back:",
+                type="primary",
+            ):
+                open_step(number)
+            st.button(
+                "Stop",
+                key="tour_stop",
+                icon=":material/close:",
+                on_click=_stop,
+                args=(step, False),
+            )
+        if step.why:
+            st.markdown(AT_LEARN)
+
+
+def _why(number: int) -> None:
+    """The way aside to what explains a step."""
+    if st.button("Why does this help?", key="leave_to_tour_why", icon=":material/school:"):
+        query = {**STEPS[number - 1].why, PARAMETER: str(number)}
+        st.switch_page("pages/learn.py", query_params=query)
+
+
+def _helps(run: Run, first: Run) -> bool:
+    """Whether a finished fit has a lower error than the first one."""
+    own, other = ((each.summary or {}).get("nmae") for each in (run, first))
+    return own is not None and other is not None and own < other
 
 
 def _runs(step: Step, ids: Mapping[str, str]) -> tuple[Run, Run, Run]:
@@ -259,6 +318,26 @@ def labels() -> dict[str, str]:
     ids: dict[str, str] = st.session_state.get(_IDS, {})
     drawn = {ids[name]: label for name, label in LABELS.items() if name in ids}
     return {} if asked() is None else drawn
+
+
+def subject() -> str:
+    """The id of the fit that the present step is about; "" without a tour."""
+    number, ids = asked(), st.session_state.get(_IDS, {})
+    return "" if number is None else str(ids.get(STEPS[number - 1].of, ""))
+
+
+def errors() -> list[float]:
+    """NMAE that the chart of every step reaches, of all the fits that are drawn; [] without a tour.
+
+    With it one axis serves all steps, and no curve moves when another is added.
+    """
+    drawn = labels()
+    found = [*ERRORS] if drawn else []
+    for identity in drawn:
+        with suppress(GmcError):  # deleted meanwhile
+            curves = context.curves_of(context.store().run(identity))
+            found += [one.nmae for curve in curves for one in curve if one.nmae is not None]
+    return found
 
 
 def begun() -> int | None:

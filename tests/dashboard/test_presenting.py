@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pandas as pd
@@ -171,6 +172,103 @@ def test_the_fourth_step_says_who_won_and_by_how_much(told):
     assert "takes stars as grades; with stars as numbers it has 0.4000." in texts(at)
     drawn = stored_runs.charts(at)[0]
     assert "ordered ratings: " in drawn and "ε = 1: " in drawn
+
+
+def spec(at):
+    """The figure of the page's first chart."""
+    return json.loads(at.get("plotly_chart")[0].proto.spec)
+
+
+def beside(told, number):
+    """The address of one of the first four steps, whose curves are drawn."""
+    names = {3: ("epsilon",), 4: ("epsilon", "grades")}.get(number, ())
+    others = {"with": ",".join(told[name] for name in names)} if names else {}
+    return {"tour": str(number), "run": told["paper"], **others}
+
+
+@pytest.mark.parametrize(
+    ("number", "sign", "name"),
+    [(1, "●", "ε = 0.3 (paper)"), (3, "■", "ε = 1"), (4, "◆", "ordered ratings")],
+)
+def test_a_step_is_headed_by_the_curve_that_it_is_about(told, number, sign, name):
+    at = opened("fit", **beside(told, number))
+    assert not at.exception
+    own = {1: "paper", 3: "epsilon", 4: "grades"}[number]
+    with Store() as store:
+        nmae = store.run(told[own]).summary["nmae"]
+    assert at.subheader[0].value == f"{name}: NMAE {nmae:.4f} ± 0.0200"
+    assert f">{sign}<" in styles(at)
+    figure = spec(at)
+    names = ["ε = 0.3 (paper)", "ε = 1", "ordered ratings"][: max(number - 1, 1)]
+    faint = [trace.get("opacity", 1) < 1 for trace in figure["data"][: len(names)]]
+    assert faint == [other != name for other in names]
+    bold = [note["text"] for note in figure["layout"]["annotations"] if "<b>" in note["text"]]
+    assert bold == [f"<b>{name} {nmae + 0.01:.4f}</b>"]  # the made-up last iteration
+
+
+def test_one_axis_serves_all_steps_of_the_chart(told):
+    seen = [spec(opened("fit", **beside(told, n)))["layout"] for n in (1, 2, 3, 4)]
+    assert len({tuple(layout["yaxis"]["range"]) for layout in seen}) == 1
+    assert len({tuple(layout["xaxis"]["range"]) for layout in seen}) == 1
+    assert seen[0]["yaxis"]["range"][0] < tour.ERRORS[0]
+
+
+def test_in_a_tour_the_page_has_its_one_chart_and_no_way_on_but_the_cards(told):
+    at = opened("fit", **beside(told, 4))
+    assert len(stored_runs.charts(at)) == 1
+    assert not at.expander
+    keys = {button.key for button in at.button}
+    assert "new_fit" not in keys and not any(key.startswith("open_") for key in keys)
+    at = at.button(key="tour_stop").click().run()
+    assert len(stored_runs.charts(at)) == 5
+    assert at.subheader[0].value.startswith("sample")  # the run's own name
+    assert at.button(key="new_fit")
+
+
+def test_a_step_leads_aside_to_learn_and_back(told):
+    assert "leave_to_tour_why" not in {b.key for b in opened("fit", **beside(told, 3)).button}
+    at = opened("fit", **beside(told, 4))
+    at = at.button(key="leave_to_tour_why").click().run()
+    assert not at.exception
+    assert "EM (expectation, maximisation)" in texts(at) and tour.AT_LEARN in texts(at)
+    assert "Aside from 4 of 6" in texts(at)
+    assert at.slider(key="learn_step").value == 20
+    at = opened("learn", **{name: one(value) for name, value in at.query_params.items()})
+    # From chapter to chapter the way back stays.
+    at = at.button(key="learn_next_chapter").click().run()
+    at = at.button(key="leave_to_tour_return").click().run()
+    assert "**4 of 6**" in texts(at)
+    assert one(at.query_params["run"]) == told["paper"]
+    assert stored_runs.charts(at)
+
+
+def test_the_tour_can_be_stopped_at_the_explanation(told):
+    at = opened("learn", tour="4", chapter="steps")
+    at = at.button(key="tour_stop").click().run()
+    assert "tour" not in at.query_params and "Aside from" not in texts(at)
+    assert "EM (expectation, maximisation)" in texts(at)
+
+
+def test_what_did_not_help_is_not_explained(asked):
+    with Store() as store:
+        ids = {
+            name: stored(store, config=config, nmae=0.5 if name == "grades" else 0.4).id
+            for name, config in tour.configs().items()
+        }
+    at = opened("fit", **beside(ids, 4))
+    assert "Ordered ratings do not win" in texts(at)
+    assert "leave_to_tour_why" not in {button.key for button in at.button}
+
+
+def test_a_step_whose_fit_is_awaited_says_how_far_that_is(asked):
+    with Store() as store:
+        ids = {"paper": stored(store, config=tour.configs()["paper"]).id}
+        ids["epsilon"] = stored(store, "running", tour.configs()["epsilon"], done=3).id
+    at = opened("fit", **beside(ids, 3))
+    assert not at.exception
+    assert at.subheader[0].value == "ε = 1"
+    assert "3 of 10" in at.get("progress")[0].proto.text
+    assert not any("Beside it" in box.label for box in at.multiselect)
 
 
 def test_what_grades_are_worth_is_measured_before_it_is_said(told):

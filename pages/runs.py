@@ -17,7 +17,7 @@ from gmc_core.runs.store.seal import NOT_OURS
 from gmc_core.runs.store.transfer import import_run
 from gmc_dashboard.fit import overlay
 from gmc_dashboard.fit.run_view import STATES
-from gmc_dashboard.runs import place_view
+from gmc_dashboard.runs import picking, place_view
 from gmc_dashboard.runs.figures import (
     comparison_figure,
     describe_comparison,
@@ -78,8 +78,10 @@ def filters() -> list[Run]:
 
 
 def overview(runs: Sequence[Run]) -> None:
-    """The table; a click on rows picks them."""
+    """The table; a click on rows picks them, and rows of runs picked otherwise are ticked."""
     st.session_state["runs_shown"] = [run.id for run in runs]
+    picked = st.session_state["picked"]
+    picking.tick("runs_table", [row for row, run in enumerate(runs) if run.id in picked])
     frame(
         runs_table(runs),
         projected=("run", "state", "nmae", "nmae_se", "rmse"),
@@ -122,9 +124,10 @@ def overview(runs: Sequence[Run]) -> None:
 
 
 def _pick() -> None:
-    rows = st.session_state["runs_table"]["selection"]["rows"]
     shown = st.session_state["runs_shown"]
-    st.session_state["picked"] = [shown[row] for row in rows if row < len(shown)]
+    ticked = [shown[row] for row in picking.ticked_rows("runs_table") if row < len(shown)]
+    before = st.session_state.get("picked", [])
+    st.session_state["picked"] = picking.taken_over(before, ticked, shown)
 
 
 def one(run: Run) -> None:
@@ -295,16 +298,16 @@ with guard():
             ],
             equal=True,
         )
-        visible = filters()
-        if visible:
-            overview(visible)
-        else:
-            st.info("No run passes these filters; clear one of them.")
         known = {run.id: run for run in everything}
         linked = st.query_params.get("picked", "").split(",")
         names = distinct_names(everything)
         before = linked if link_state.unset("picked") else st.session_state["picked"]
         st.session_state["picked"] = [i for i in before if i in known]
+        visible = filters()
+        if visible:
+            overview(visible)
+        else:
+            st.info("No run passes these filters; clear one of them.")
         picked = st.multiselect(
             "Picked runs" if presenting() else "Picked runs (or click rows of the table)",
             list(known),

@@ -151,6 +151,8 @@ def test_everything_is_on_the_runs_page(app, page, story):
     expect(options.filter(has_text=f"L = {ITERATIONS}")).to_have_count(1)
     options.filter(has_text="Sweep of 5").click()
     page.keyboard.press("Escape")
+    ticked = page.locator('[data-testid="stDataFrame"] canvas [role="row"][aria-selected="true"]')
+    expect(ticked).to_have_count(1)
     page.get_by_role("link", name="Open").click()
     page.get_by_text("Best:").wait_for()
     page.wait_for_url(f"**{story['sweep'].partition('sweep=')[2]}*")

@@ -15,6 +15,7 @@ from gmc_core.gaussian.settings import FitSettings
 from gmc_core.runs.worker import work
 from gmc_core.runs.worker.place import Place, choose, place_of
 from gmc_dashboard.runs.figures import link, runs_table
+from gmc_dashboard.runs.picking import taken_over
 from gmc_dashboard.shared import run_actions
 
 pytestmark = pytest.mark.usefixtures("asked")
@@ -189,6 +190,41 @@ def test_a_name_given_in_another_tab_is_not_taken_back(store):
     at.run()
     assert store.run(run.id).label == "new"
     assert at.text_input(key=f"name_{run.id}").value == "new"
+
+
+def ticked(at):
+    return at.session_state["runs_table"]["selection"]["rows"]
+
+
+def test_what_is_picked_otherwise_is_ticked_in_the_table(store):
+    first, second, third = (stored(store, config=small(seed=seed)) for seed in range(3))
+    at = opened("runs", picked=f"{first.id},{third.id}")
+    assert not at.exception
+    assert sorted(ticked(at)) == [0, 2]  # newest first
+    at = pick(at, second)
+    assert ticked(at) == [1]
+    at.text_input(key="search").set_value("seed 0").run()
+    assert len(table(at)) == 1 and ticked(at) == []
+    assert at.multiselect(key="picked").value == [second.id]
+    at.text_input(key="search").set_value("").run()
+    assert ticked(at) == [1]
+    at = pick(at)
+    assert ticked(at) == []
+
+
+def test_a_projected_table_has_nothing_to_tick(store):
+    run = stored(store)
+    at = opened("runs", picked=run.id, present="1")
+    assert not at.exception
+    assert "runs_table" not in at.session_state
+
+
+def test_a_tick_is_taken_over_and_hidden_runs_stay_picked():
+    assert taken_over([], ["b"], ["a", "b"]) == ["b"]
+    assert taken_over(["b"], ["a", "b"], ["a", "b"]) == ["b", "a"]  # the order of the picks
+    assert taken_over(["b", "a"], ["a"], ["a", "b"]) == ["a"]
+    assert taken_over(["hidden", "a"], ["a", "b"], ["a", "b"]) == ["hidden", "a", "b"]
+    assert taken_over(["hidden"], [], ["a"]) == ["hidden"]
 
 
 def test_picked_fits_on_one_split_lead_to_one_chart(store):

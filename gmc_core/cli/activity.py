@@ -13,7 +13,7 @@ from types import TracebackType
 
 from gmc_core.cli.output import duration, moving_line, note
 
-SILENCE = 3.0  # seconds without a line on a terminal
+SILENCE = 2.0  # seconds without anything new on a terminal, whatever goes on meanwhile
 IN_A_LOG = 60.0  # where lines stay
 _TICK = 0.5
 
@@ -32,7 +32,7 @@ class ActivityIndicator:
     def __init__(self, what: str) -> None:
         self._what, self._since = what, time.monotonic()
         self._terminal = sys.stderr.isatty()
-        self._told = self._since
+        self._told = self._began = self._since
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="activity", daemon=True)
@@ -57,7 +57,6 @@ class ActivityIndicator:
         """What goes on from here."""
         with self._lock:
             self._what, self._since = what, time.monotonic()
-            self._told = self._since
 
     def _run(self) -> None:
         while not self._ended.wait(_TICK):
@@ -65,8 +64,10 @@ class ActivityIndicator:
                 self._tell(time.monotonic())
 
     def _tell(self, now: float) -> None:
-        text = f"{self._what}: {duration(now - self._since)} so far"
-        silent = now - max(self._since, moving_line.changed) >= SILENCE
+        spent = now - self._since
+        text = f"{self._what}: {duration(spent)} so far" if spent >= 1 else self._what
+        # Since the last thing told: of several short steps none may be told, and all take long.
+        silent = now - max(self._began, moving_line.changed) >= SILENCE
         if self._terminal and (silent or moving_line.owner is self):
             moving_line.show(text, self)
         elif not self._terminal and now - max(self._told, moving_line.changed) >= IN_A_LOG:

@@ -47,14 +47,33 @@ def test_a_terminal_has_one_line_that_moves_and_goes(clock, monkeypatch):
     alive = ActivityIndicator("iteration 1")
     for now in (101.0, 104.0, 160.0):
         alive._tell(now)
+    clock[0] = 160.0
     note("iteration 1 is done")
     assert lines(terminal) == [
         "", "iteration 1: 4 s so far", "iteration 1: 60 s so far", "", "iteration 1 is done\n"
     ]  # fmt: skip
-    clock[0] = 160.0
     alive.now("iteration 2")
-    alive._tell(162.0)
+    alive._tell(161.5)
     assert lines(terminal) == [""]
+
+
+def test_several_short_steps_are_no_long_silence(clock, monkeypatch):
+    """What begins anew does not begin the silence anew: of five steps of two seconds each, none
+    of which tells anything, a terminal would show nothing for ten."""
+    terminal = as_terminal(monkeypatch)
+    alive = ActivityIndicator("working")
+    clock[0] = 101.5
+    alive.now("reading the model")
+    alive._tell(101.5)
+    assert lines(terminal) == [""]
+    alive._tell(102.0)
+    assert lines(terminal) == ["", "reading the model"]
+    clock[0] = 103.5
+    alive.now("predicting")
+    alive._tell(103.6)
+    assert lines(terminal) == ["", "predicting"]
+    alive._tell(104.6)
+    assert lines(terminal) == ["", "predicting: 1.1 s so far"]
 
 
 def test_it_waits_for_what_others_tell(clock, monkeypatch):
@@ -63,7 +82,7 @@ def test_it_waits_for_what_others_tell(clock, monkeypatch):
     alive, bar = ActivityIndicator("reading the ratings"), ReadingBar()
     clock[0] = 104.0
     bar(1_000_000, 3_000_000)
-    alive._tell(106.0)
+    alive._tell(105.0)
     assert lines(terminal) == ["", "reading: 1.0 MB of 3.0 MB"]
     alive._tell(107.5)
     assert lines(terminal) == ["", "reading the ratings: 7.5 s so far"]

@@ -78,7 +78,7 @@ ALGORITHM = {
     "attributes": {"signals"},
     "estep": {"linalg", "covariance", "covariates", "parameters", "noise", "signals"},
     "mstep": {"linalg", "covariance", "parameters", "signals", "estep"},
-    "iterate": {"covariance", "parameters"},
+    "iterate": {"linalg", "covariance", "parameters"},
     "objective": {"linalg", "covariance", "parameters", "noise", "signals", "estep"},
     "em": {
         "linalg", "covariance", "parameters", "noise", "signals", "estep", "mstep", "iterate",

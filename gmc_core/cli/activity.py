@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Callable
 from types import TracebackType
 
 from gmc_core.cli.output import duration, moving_line, note
@@ -24,13 +25,14 @@ class ActivityIndicator:
 
     with ActivityIndicator("preparing"):
         …
-        doing("iteration 2 of 10")
+        doing("iteration 2 of 10", team.progress.now)
     """
 
     current: ActivityIndicator | None = None
 
     def __init__(self, what: str) -> None:
         self._what, self._since = what, time.monotonic()
+        self._share: Callable[[], object] | None = None
         self._terminal = sys.stderr.isatty()
         self._told = self._began = self._since
         self._lock = threading.Lock()
@@ -53,10 +55,10 @@ class ActivityIndicator:
         self._thread.join()
         moving_line.clear()
 
-    def now(self, what: str) -> None:
+    def now(self, what: str, share: Callable[[], object] | None = None) -> None:
         """What goes on from here."""
         with self._lock:
-            self._what, self._since = what, time.monotonic()
+            self._what, self._since, self._share = what, time.monotonic(), share
 
     def _run(self) -> None:
         while not self._ended.wait(_TICK):
@@ -65,7 +67,11 @@ class ActivityIndicator:
 
     def _tell(self, now: float) -> None:
         spent = now - self._since
-        text = f"{self._what}: {duration(spent)} so far" if spent >= 1 else self._what
+        share = self._share() if self._share is not None else None
+        parts = [] if share is None else [str(share)]
+        if spent >= 1:
+            parts.append(f"{duration(spent)} so far")
+        text = f"{self._what}: {', '.join(parts)}" if parts else self._what
         # Since the last thing told: of several short steps none may be told, and all take long.
         silent = now - max(self._began, moving_line.changed) >= SILENCE
         if self._terminal and (silent or moving_line.owner is self):
@@ -75,7 +81,11 @@ class ActivityIndicator:
             self._told = now
 
 
-def doing(what: str) -> None:
-    """What the command does from here, such as "reading the ratings"; the time begins anew."""
+def doing(what: str, share: Callable[[], object] | None = None) -> None:
+    """What the command does from here, such as "reading the ratings"; the time begins anew.
+
+    share : asked from another thread, again and again: how much of it is done, in words; None where
+        that is not known.
+    """
     if ActivityIndicator.current is not None:
-        ActivityIndicator.current.now(what)
+        ActivityIndicator.current.now(what, share)

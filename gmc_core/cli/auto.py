@@ -86,9 +86,14 @@ def _chosen(*args: Any, **how: Any) -> Choice:
 
 def _shown(fit: Fit) -> Iterator[IterationRecord]:
     """The records of a fit; what it is at is shown."""
-    doing("fit with these settings: iteration 1")
+    share, iterations = fit.team.progress.now, fit.settings.iterations
+    doing(f"fit with these settings, iteration 1 of {iterations}", share)
     for record in fit.records():
-        doing(f"fit with these settings: iteration {record.iteration + 1}")
+        at = record.iteration + 1
+        if at <= iterations:
+            doing(f"fit with these settings, iteration {at} of {iterations}", share)
+        else:
+            doing("finishing")
         yield record
 
 
@@ -112,7 +117,7 @@ def run(args: argparse.Namespace) -> int:
     fit: Fit | None = None
 
     def tell(trial: Trial) -> None:
-        doing("trying settings")
+        doing("trying settings", team.progress.now)
         note(
             f"  {trial.nmae:.4f}  {trial.label} (L = {trial.iterations}, {duration(trial.seconds)})"
         )
@@ -121,7 +126,7 @@ def run(args: argparse.Namespace) -> int:
         split = make_split(config, prepared, seed)
         drawn = config.split_words(seed)
         note(f"Choosing on training ratings of {drawn}:")
-        doing("trying settings")
+        doing("trying settings", team.progress.now)
         choice = _chosen(
             split.train,
             seconds=args.seconds,

@@ -231,7 +231,7 @@ def as_run(
     run, computed = compute_here(
         store, config, plan, prepared,
         again=again, threads=threads, begin=begin, tell=told.end, at_begin=told.begin,
-        cluster=cluster, however_long=however_long,
+        cluster=cluster, however_long=however_long, progress=told.step,
     )  # fmt: skip
     if run.state == "cancelled":
         note(f"stopped; the same command goes on, and so does gmc runs resume {run.id}")
@@ -275,7 +275,7 @@ def _in_folder(
             (make_split(config, prepared, seed) for seed in numbers),
             reference=args.reference,
             folder=folder,
-            team=ThreadPool(args.threads),
+            team=ThreadPool(args.threads, progress=told.step),
             on_begin=told.begin,
             on_end=told.end,
             **({} if cluster is None else cluster.for_compare(config, prepared)),
@@ -296,9 +296,13 @@ class Progress:
     """A line on stderr for each fit.
 
     done, reused : fits that have a result or a failure, and those that were there.
+    step : what the fit that goes on is at.
     """
 
     def __init__(self, total: int, config: ExperimentConfig) -> None:
+        from gmc_core.gaussian.linalg.progress import StepProgress
+
+        self.step = StepProgress()
         self.total, self.config = total, config
         self.done = self.reused = 0
         self._begun = 0
@@ -309,7 +313,7 @@ class Progress:
         self._begun += 1
         seed = step.split.seed
         drawn = "" if seed is None else f", {self.config.split_words(seed)}"
-        doing(f"fit {self._begun} of {self.total}: {step.method.label}{drawn}")
+        doing(f"fit {self._begun} of {self.total}: {step.method.label}{drawn}", self.step.now)
 
     def end(self, step: Step, comparison: Comparison) -> None:
         """One fit more."""

@@ -65,7 +65,15 @@ class _Progress:
             if text not in self.notes:
                 self.notes.add(text)
                 note(text)
-        doing("iteration 1" if self.total else "predicting")
+        if self.total:
+            self.iteration(fit, 1)
+        else:
+            doing("predicting", fit.team.progress.now)
+
+    def iteration(self, fit: AnyFit, number: int) -> None:
+        """Which one goes on from here."""
+        iterations = self.total // self.repetitions
+        doing(f"iteration {number} of {iterations}", fit.team.progress.now)
 
     def tell_cost(self, fit: AnyFit) -> None:
         from gmc_core.fitting.affordable import ON_THE_COMMAND_LINE, Wanted, check_affordable
@@ -129,5 +137,7 @@ class _Progress:
         if len(self.records) < self.total and self.estimate is not None:
             text += f", about {duration(self.estimate.remaining(self.records))} left"
         note(text)
-        more = record.iteration < iterations
-        doing(f"iteration {record.iteration + 1}" if more else "finishing")
+        if record.iteration < iterations and self.experiment.fit is not None:
+            self.iteration(self.experiment.fit, record.iteration + 1)
+        else:
+            doing("finishing")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gmc_core.cli.activity import doing
@@ -122,7 +122,7 @@ def follow(store: Store, parent: Run, ensure: Callable[[], object]) -> Run:
     """
     note(f"sweep {parent.id} of {sum(parent.children.values())} runs")
     told: set[str] = set()
-    shown = ""
+    shown, steps = "", [""]
     while True:
         for child in reversed(store.runs(parent=parent.id)):
             if child.ended_for_good and child.id not in told:
@@ -133,10 +133,12 @@ def follow(store: Store, parent: Run, ensure: Callable[[], object]) -> Run:
                 name = f"epsilon {child.config.fit.epsilon:g}, {drawn}"
                 line = f"[{len(told)}] {name}: {child.state}, NMAE {score} {child.message}"
                 note(line.rstrip())
-        now = _now(store, parent, len(told))
+        running = store.runs(parent=parent.id, state="running")
+        now = _now(running, parent, len(told))
+        steps[0] = ", ".join(filter(None, (run.step_words for run in running)))
         if now != shown:
             shown = now
-            doing(now)
+            doing(now, lambda: steps[0] or None)
         parent = store.run(parent.id)
         if parent.ended_for_good:
             return parent
@@ -144,10 +146,10 @@ def follow(store: Store, parent: Run, ensure: Callable[[], object]) -> Run:
         time.sleep(POLL_SECONDS)
 
 
-def _now(store: Store, parent: Run, ended: int) -> str:
+def _now(running: Sequence[Run], parent: Run, ended: int) -> str:
     """What is being computed of a sweep."""
     text = f"{ended} of {sum(parent.children.values())} runs have ended"
-    for child in store.runs(parent=parent.id, state="running"):
+    for child in running:
         drawn = child.config.split_words(child.config.seed)
         text += f"; epsilon {child.config.fit.epsilon:g}, {drawn}, "
         text += f"iteration {min(child.iteration + 1, child.iterations)} of {child.iterations}"

@@ -210,8 +210,10 @@ class Fit(OfInputs):
             self.settings.iterations,
             spares=spares,
             after_m_step=self._drop_weights if isinstance(steps, MapEm) else None,
+            progress=self.team.progress,
         ):
             began = time.perf_counter()
+            self.team.progress.begin("predictions")
             old_state, old_predictions, old_lent = self._state, self.predictions, self._lent
             self._state, self._lent = step.state, False
             try:
@@ -227,6 +229,7 @@ class Fit(OfInputs):
             if steps.reuses_memory and not old_lent:
                 spares.put(old_state.gaussian)
             self.history.append(record)
+            self.team.progress.begin()
             del old_state, step  # or the old weights would stay in memory for one more iteration
             yield record
 

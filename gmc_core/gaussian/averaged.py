@@ -85,8 +85,11 @@ class AveragedEm:
 
     def _advance(self) -> None:
         """One iteration of the low-rank fit; of the last one the M-step is all that is needed."""
+        progress = self._low_rank.team.progress
+        progress.begin("low-rank fit’s M-step")
         self._other, _ = self._low_rank.m_step(self._other, None)
         if self._other.iteration < self._iterations:
+            progress.begin("low-rank fit’s E-step")
             self._other, _ = self._low_rank.e_step(self._other, False)
 
 

@@ -100,7 +100,8 @@ def solve_systems(
 ) -> Estimates:
     """Solve (Σ[o, o] + Σ_w[o, o]) a = values - μ[o] - (B x)[o] for all signals.
 
-    Those with most observations come first, so that the threads end together.
+    Those with most observations come first, so that the threads end together. To the progress of
+    ``team`` all this is work of 1.
 
     Raises
     ------
@@ -130,6 +131,7 @@ def solve_systems(
             factored,
             work_pieces(order, sizes, lambda n: factored_flops(n, rank)),
             lambda: (solve.scratch(side**2, dtype), np.empty(largest * rank, dtype)),
+            work=1.0,
         )
     else:
         matrix = read_only(covariance.matrix)
@@ -153,6 +155,7 @@ def solve_systems(
             lambda: solve.scratch(
                 max(largest**2 if split else 0, lanes * widest * (widest + 2)), dtype
             ),
+            work=1.0,
         )
     return estimates_of(systems)
 

@@ -29,7 +29,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import lapack
 
 from gmc_core.base.errors import ConfigError, NotPositiveDefiniteError, NumericalError
 from gmc_core.gaussian.covariance import DenseCovariance
@@ -38,6 +37,7 @@ from gmc_core.gaussian.estep import Estimates, e_step, read_only
 from gmc_core.gaussian.inverses import inverting_e_step
 from gmc_core.gaussian.iterate import EmState, EmStep, Figures, iterate
 from gmc_core.gaussian.linalg import products
+from gmc_core.gaussian.linalg.lapack import factor_whole
 from gmc_core.gaussian.linalg.threads import ThreadPool, spans
 from gmc_core.gaussian.mstep import choose_form, congruence, m_step, moment_to_covariance
 from gmc_core.gaussian.noise import SCALAR, Noise
@@ -248,6 +248,8 @@ def exact_em(
     return iterate(ExactEm(signals, epsilon, noise, team, options), start, iterations)
 
 
+# What of an M-step the products with Σ are, about; the rest cannot be counted as it goes on.
+_CONGRUENCE = 0.85
 # Cosines of the four Chebyshev nodes, in the order in which their steps are taken. A long step
 # overshoots in the components that EM's own length nearly solves at once; the short step after
 # it corrects that.
@@ -351,7 +353,8 @@ def exact_m_step(
     with team.whole():
         shift = old.dot((means / signals.count).astype(dtype)).astype(np.float64)
     half = np.empty_like(matrix)
-    congruence(matrix, sums, half, team)
+    with team.progress.counting(1.0):
+        congruence(matrix, sums, half, team, _CONGRUENCE)
     strength = 0.0 if prior is None else prior.strength
     data_weight = signals.count / (signals.count + strength)
     added, taken = [], []  # factors of what comes to Σ' and what goes off
@@ -400,7 +403,6 @@ def _lengthen(
     -------
     η, which is 1 where no longer step is possible.
     """
-    potrf = lapack.dpotrf if new.dtype == np.float64 else lapack.spotrf
     pieces = spans(len(new), 128)
     for eta in (longest, (longest + 1) / 2, (longest + 3) / 4):
         if eta <= 1:
@@ -415,10 +417,9 @@ def _lengthen(
 
         team.run(rows, pieces, lambda: None)
         with team.whole():
-            # Symmetric, so that the transposed view is the matrix itself; Fortran takes it
-            # without a copy and overwrites one triangle.
+            # Overwrites one triangle and the diagonal.
             diagonal = np.diagonal(space).copy()
-            _, info = potrf(space.T, lower=1, overwrite_a=1, clean=0)
+            info = factor_whole(space)
         if info == 0:
             break
     else:

@@ -232,10 +232,11 @@ class FactorEm:
             return self._shared(
                 gaussian, values, iterations, rounds=rounds, tolerance=tolerance, sums=sums
             )
-        return believe(
-            self.signals, gaussian, self.noise, self.team, self.options.latent, values,
-            rounds=rounds, tolerance=tolerance, sums=sums,
-        )  # fmt: skip
+        with self.team.progress.counting(1.0):
+            return believe(
+                self.signals, gaussian, self.noise, self.team, self.options.latent, values,
+                rounds=rounds, tolerance=tolerance, sums=sums,
+            )  # fmt: skip
 
     def _update(self, gaussian: Gaussian, old: FactoredCovariance, sums: Sums) -> Gaussian:
         """The M-step."""
@@ -336,12 +337,11 @@ def believe(
     if sums:
         size = signals.dimension
         found = Sums(
-            np.zeros((size, packed), dtype),
-            np.zeros((size, rank + 1), dtype),
-            np.zeros((rank, rank)),
-            factors,
-        )
-    largest = int(signals.sizes.max(initial=0))
+            np.zeros((size, packed), dtype), np.zeros((size, rank + 1), dtype),
+            np.zeros((rank, rank)), factors,
+        )  # fmt: skip
+    largest, ratings = int(signals.sizes.max(initial=0)), len(begun)
+    work = float(ratings * (1 + sums) + signals.count * rank) or 1.0  # flops / R²
 
     def block(first: int, last: int, moments: FloatArray) -> None:
         def some(batch: npt.NDArray[np.int64], space: Space) -> None:
@@ -362,6 +362,7 @@ def believe(
                 solve.scratch(rank**2, dtype), np.empty(largest * rank, dtype),
                 sweep_space(rank, dtype), np.empty(2 * rank, dtype),
             ),
+            work=float(sizes.sum() + (last - first) * rank) / work,
         )  # fmt: skip
 
     if found is None:
@@ -369,8 +370,7 @@ def believe(
         return estimates_of(systems), None
     pointers, entries, _ = signals.by_coordinate
     cursors = pointers[:-1].copy()
-    height = max(1, BLOCK_BYTES // (packed * dtype.itemsize))
-    total = np.zeros(packed)
+    height, total = max(1, BLOCK_BYTES // (packed * dtype.itemsize)), np.zeros(packed)
     for first, last in spans(signals.count, height):
         moments = np.empty((last - first, packed), dtype)
         block(first, last, moments)
@@ -384,7 +384,8 @@ def believe(
                 found.moments, found.pulls,
             )  # fmt: skip
 
-        team.run(add, spans(signals.dimension, 64), lambda: None)
+        added = float(end - signals.indptr[first]) / work
+        team.run(add, spans(signals.dimension, 64), lambda: None, work=added)
         total += moments.sum(axis=0, dtype=np.float64)
     _unpack(total, found.whole)
     return estimates_of(systems), found
@@ -426,6 +427,7 @@ def _regressed(
         some,
         work_pieces(order, np.full(count, size), lambda n: n**3),
         lambda: (solve.scratch(size**2, dtype), sweep_space(size, dtype)),
+        work=1.0,
     )
     return loadings, shifts
 

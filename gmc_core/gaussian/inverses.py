@@ -33,6 +33,8 @@ Positions = npt.NDArray[np.int64]
 # Numbers in the workspace, at least. Small signals would otherwise go in batches of one or
 # two, and starting the threads would take longer than the work.
 _ROOM = 1 << 20
+# What adding a number of an inverse to G takes, in flops of an inversion, for the progress.
+_ADDING = 40.0
 
 
 def room_for(signals: Signals) -> int:
@@ -62,11 +64,12 @@ def invert_batch(
     inverses: FloatArray,
     team: ThreadPool,
     then: Callable[[Positions, Positions], object] | None = None,
+    work: float = 0.0,
 ) -> Positions:
     """Solve the systems of a batch and leave each -K⁻¹ (lower triangle) in ``inverses``.
 
     matrix : Σ. inverses : flat, at least Σ_i N_i² numbers. then : called with some of the
-    batch and where their inverses begin, as soon as these are computed.
+    batch and where their inverses begin, as soon as these are computed. work : for the progress.
 
     Returns
     -------
@@ -91,6 +94,7 @@ def invert_batch(
         some,
         work_pieces(np.arange(len(batch)), sizes, lambda n: n**3),
         lambda: (solve.scratch(0, dtype), sweep_space(largest, dtype)),
+        work=work,
     )
     return places
 
@@ -133,21 +137,32 @@ def inverting_e_step(
     if latent is not None:
         assert values is not None
         then = _settling(signals, gaussian, noise, systems, inverses, latent, values, rounds)
-    for batch in batches(signals):
-        places = invert_batch(batch, signals, systems, matrix, inverses, team, then)
-        if sums is None:
-            continue
+    adding = 0.0 if sums is None else _ADDING
+    with team.progress.counting(sum(_work(signals.sizes, adding))):
+        for batch in batches(signals):
+            inverting, adding_up = _work(signals.sizes[batch], adding)
+            places = invert_batch(
+                batch, signals, systems, matrix, inverses, team, then, work=inverting
+            )
+            if sums is None:
+                continue
 
-        def rows(
-            span: tuple[int, int],
-            _: None,
-            batch: Positions = batch,
-            places: Positions = places,
-        ) -> None:
-            posterior.add_rows(*span, batch, places, systems, inverses, scale, sums)
+            def rows(
+                span: tuple[int, int],
+                _: None,
+                batch: Positions = batch,
+                places: Positions = places,
+            ) -> None:
+                posterior.add_rows(*span, batch, places, systems, inverses, scale, sums)
 
-        team.run(rows, spans(len(sums), 64)[::-1], lambda: None)
+            team.run(rows, spans(len(sums), 64)[::-1], lambda: None, work=adding_up)
     return estimates_of(systems)
+
+
+def _work(sizes: Positions, adding: float) -> tuple[float, float]:
+    """Of inverting the systems of these sizes, and of adding the inverses to G."""
+    exact = sizes.astype(np.float64)
+    return float((exact**3).sum()), adding * float((exact**2).sum())
 
 
 def _settling(

@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from gmc_core.base.errors import NumericalError
 from gmc_core.gaussian.covariance import DenseCovariance
+from gmc_core.gaussian.linalg.progress import StepProgress
 from gmc_core.gaussian.parameters import Gaussian
 
 FloatArray = npt.NDArray[np.floating]
@@ -145,6 +146,7 @@ def iterate(
     *,
     spares: Spares | None = None,
     after_m_step: Callable[[], object] | None = None,
+    progress: StepProgress | None = None,
 ) -> Iterator[EmStep]:
     """Run iterations ``start.iteration + 1 … iterations`` of ``algorithm``.
 
@@ -159,6 +161,7 @@ def iterate(
     after_m_step : called between M-step and E-step. The loop itself holds nothing of the
         iteration before from there on; a caller who does may drop its weights, which can be
         as large as Σ, if it can do that E-step again.
+    progress : is told which step goes on.
 
     Raises
     ------
@@ -170,23 +173,28 @@ def iterate(
     """
     state, resumed = start, False
     del start  # a generator's arguments live as long as it does, and so would this Σ
+    progress = progress or StepProgress()
     while state.iteration < iterations:
         iteration = state.iteration + 1
         try:
             began = time.perf_counter()
             if not resumed:
+                progress.begin("E-step")
                 state, resumed = algorithm.resume(state), True
             spare = None
             if spares is not None and algorithm.reuses_memory:
                 spare = spares.take(state.gaussian)
             ready = time.perf_counter()
+            progress.begin("M-step")
             state, change = algorithm.m_step(state, spare)  # lets go of the old Σ and weights
             del spare  # it is the new Σ now, or no longer wanted
             if after_m_step is not None:
                 after_m_step()
             between = time.perf_counter()
+            progress.begin("E-step")
             state, expected = algorithm.e_step(state, iteration == iterations)
             ended = time.perf_counter()
+            progress.begin()
             figures = algorithm.figures(state, expected)
             del expected  # its arrays would live through the next iteration
         except NumericalError as error:

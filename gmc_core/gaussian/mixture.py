@@ -262,20 +262,21 @@ def mixture_m_step(
     responsibilities = state.responsibilities
     proportions = _proportions(responsibilities)
     components, change = [], 0.0
-    for k, old in enumerate(state.mixture.components):
-        total = responsibilities[:, k].sum()
-        if total < _FEWEST and state.iteration:
-            components.append(old)
-            continue
-        sample_weights = None  # equal: MAP-EM of one Gaussian, to the last digit
-        if len(proportions) > 1:
-            sample_weights = responsibilities[:, k] / total
-            sample_weights[sample_weights < _LEAST_WEIGHT] = 0.0
-        new, own = m_step(
-            signals, state.weights[k], old, epsilon, form, team, sample_weights=sample_weights
-        )
-        components.append(new)
-        change += float(proportions[k]) * (own or 0.0)
+    with team.progress.counting(len(proportions)):
+        for k, old in enumerate(state.mixture.components):
+            total = responsibilities[:, k].sum()
+            if total < _FEWEST and state.iteration:
+                components.append(old)
+                continue
+            sample_weights = None  # equal: MAP-EM of one Gaussian, to the last digit
+            if len(proportions) > 1:
+                sample_weights = responsibilities[:, k] / total
+                sample_weights[sample_weights < _LEAST_WEIGHT] = 0.0
+            new, own = m_step(
+                signals, state.weights[k], old, epsilon, form, team, sample_weights=sample_weights
+            )
+            components.append(new)
+            change += float(proportions[k]) * (own or 0.0)
     return Mixture(proportions, tuple(components)), change if state.iteration else None
 
 
@@ -293,10 +294,11 @@ def mixture_e_step(
     """
     weights, joint = [], np.empty((signals.count, len(mixture.components)))
     constant = signals.sizes * np.log(2 * np.pi)
-    for k, component in enumerate(mixture.components):
-        found = e_step(signals, component, noise, team)
-        weights.append(found.weights)
-        joint[:, k] = -0.5 * (found.quadratic + found.log_det + constant)
+    with team.progress.counting(len(mixture.components)):
+        for k, component in enumerate(mixture.components):
+            found = e_step(signals, component, noise, team)
+            weights.append(found.weights)
+            joint[:, k] = -0.5 * (found.quadratic + found.log_det + constant)
     joint += np.log(mixture.proportions)
     evidence = logsumexp(joint, axis=1)
     responsibilities = np.exp(joint - evidence[:, None])

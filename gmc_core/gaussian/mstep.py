@@ -27,6 +27,8 @@ FORMS: tuple[Form, ...] = ("product", "congruence", "factor")
 
 # Between these, sums of squares have lost nothing that counts to the limits of float64.
 _SQUARES = (1e-280, 1e300)
+# What adding up products of sparse weights takes, in flops of a dense product, for the progress.
+_SPARSE = 40.0
 
 
 def step_flops(sizes: npt.NDArray[np.integer], dimension: int) -> dict[Form, tuple[float, float]]:
@@ -111,12 +113,13 @@ def m_step(
     with team.whole():
         shift = old.dot((sums / total).astype(old.dtype)).astype(np.float64)
     moment = np.empty((old.dimension, old.dimension), old.dtype) if spare is None else spare
-    if matrix is None:  # from the initial state, Σ = Id
-        _outer_sum(signals, weights, moment, team)
-    elif form == "product":
-        _product_moment(signals, weights, matrix, moment, team)
-    else:
-        _congruence_moment(signals, weights, matrix, moment, team)
+    with team.progress.counting(1.0):
+        if matrix is None:  # from the initial state, Σ = Id
+            _outer_sum(signals, weights, moment, team, 1.0)
+        elif form == "product":
+            _product_moment(signals, weights, matrix, moment, team)
+        else:
+            _congruence_moment(signals, weights, matrix, moment, team)
     change = moment_to_covariance(moment, matrix, shift, epsilon, team)
     return Gaussian(gaussian.mean + shift, DenseCovariance(moment)), change
 
@@ -126,6 +129,7 @@ def _outer_sum(
     weights: npt.NDArray[np.floating],
     out: npt.NDArray[np.floating],
     team: ThreadPool,
+    work: float,
 ) -> None:
     """Lower triangle of AᵀA / M, from the sparse weights alone, into ``out``."""
     scale = weights.dtype.type(1 / signals.count)
@@ -134,7 +138,7 @@ def _outer_sum(
     def rows(span: tuple[int, int], _: None) -> None:
         products.outer_sum(*span, *signals.by_coordinate, indices, values, scale, out)
 
-    team.run(rows, spans(len(out), 16), lambda: None)
+    team.run(rows, spans(len(out), 16), lambda: None, work=work)
 
 
 def _product_moment(
@@ -155,6 +159,7 @@ def _product_moment(
             # Row-major lower is column-major upper: no copy is made.
             beta = 1.0 if start else 0.0
             syrk(1 / signals.count, rows.T, beta=beta, c=out.T, trans=0, lower=0, overwrite_c=1)
+        team.progress.add((stop - start) / signals.count)
 
 
 def _congruence_moment(
@@ -165,8 +170,10 @@ def _congruence_moment(
     team: ThreadPool,
 ) -> None:
     """Lower triangle of Σ G Σ with G = AᵀA / M, into ``out``."""
-    _outer_sum(signals, weights, out, team)
-    congruence(matrix, out, np.empty_like(out), team)
+    sparse, dense = _SPARSE * float((signals.sizes**2).sum()), 3.0 * len(out) ** 3
+    share = sparse / (sparse + dense)
+    _outer_sum(signals, weights, out, team, share)
+    congruence(matrix, out, np.empty_like(out), team, 1 - share)
 
 
 def congruence(
@@ -174,10 +181,11 @@ def congruence(
     out: npt.NDArray[np.floating],
     half: npt.NDArray[np.floating],
     team: ThreadPool,
+    work: float,
 ) -> None:
     """out ← lower triangle of Σ G Σ, where ``out`` holds the lower triangle of G on entry.
 
-    matrix : Σ, both triangles. half : N × N workspace.
+    matrix : Σ, both triangles. half : N × N workspace. work : for the progress.
     """
 
     def mirror(span: tuple[int, int], _: None) -> None:
@@ -188,9 +196,11 @@ def congruence(
     for start, stop in spans(len(out), panel):
         with team.whole():
             np.matmul(out[start:stop], matrix, out=half[start:stop])
+        team.progress.add(work * 2 / 3 * (stop - start) / len(out))
     for start, stop in spans(len(out), panel):
         with team.whole():
             np.matmul(matrix[start:stop], half[:, :stop], out=out[start:stop, :stop])
+        team.progress.add(work / 3 * (stop**2 - start**2) / len(out) ** 2)
 
 
 def moment_to_covariance(

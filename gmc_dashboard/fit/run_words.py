@@ -56,6 +56,7 @@ def status_text(run: Run, curves: Sequence[Sequence[IterationRecord]]) -> str:
     spent = spent_in_iteration(run)
     if spent is not None and done < total:
         place += f", in the next for {whole_duration(spent)}"
+        place += f" ({run.step_words})" if run.step_words else ""
     if is_late(run, records):
         return f"{place}{elapsed} · {LONGER}"
     left = left_now(run, records)
@@ -115,6 +116,11 @@ def preparing_text(run: Run, left: float | None) -> str:
     """
     spent, fit = spent_in_iteration(run), run.config.fit
     so_far = "" if spent is None else f", for {whole_duration(spent)}"
+    if run.step_words:  # what comes before it is done
+        text = f"The first iteration{so_far} ({run.step_words})"
+        if is_late(run, ()):
+            return f"{text}, {LONGER}."
+        return f"{text}.{_in_all(left, spent)}"
     compiles = bool(run.iterations) and must_compile(fit)
     if is_late(run, ()):
         what = "Compiling the numerical code, once on this machine" if compiles else "Preparing"
@@ -122,9 +128,14 @@ def preparing_text(run: Run, left: float | None) -> str:
     text = f"Reading the data and preparing{so_far}."
     if compiles:
         text += f" {compiling_text(fit, spent or 0.0)}"
-    if left is not None and (spent or 0.0) < left:
-        text += f" The fit takes about {whole_duration(left)}{' in all' if so_far else ''}."
-    return text
+    return text + _in_all(left, spent)
+
+
+def _in_all(left: float | None, spent: float | None) -> str:
+    """What a fit takes, with a blank before, where that can still be so."""
+    if left is None or (spent or 0.0) >= left:
+        return ""
+    return f" The fit takes about {whole_duration(left)}{'' if spent is None else ' in all'}."
 
 
 def compiling_text(fit: FitSettings, spent: float) -> str:

@@ -138,6 +138,7 @@ def progress_text(sweep: Run, children: Sequence[Run]) -> str:
         if spent is not None:
             what = f"iteration {run.iteration + 1}" if run.iteration else "its beginning"
             text += f" Now: ε = {run.config.fit.epsilon:g}, {what} for {whole_duration(spent)}"
+            text += f" ({run.step_words})" if run.step_words else ""
             slow = is_late(run, [record for _, record in context.store().records(run.id)])
             text += f", {LONGER}." if slow else "."
             late = late or slow

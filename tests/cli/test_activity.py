@@ -12,6 +12,7 @@ from gmc_core.cli import activity, main
 from gmc_core.cli.activity import ActivityIndicator, doing
 from gmc_core.cli.data import ReadingBar
 from gmc_core.cli.output import moving_line, note, results_on_a_terminal
+from gmc_core.gaussian.linalg.progress import StepProgress
 
 
 class Terminal(io.StringIO):
@@ -88,6 +89,27 @@ def test_it_waits_for_what_others_tell(clock, monkeypatch):
     assert lines(terminal) == ["", "reading the ratings: 7.5 s so far"]
     bar(3_000_000, 3_000_000)
     assert lines(terminal)[-1] == "reading: 3.0 MB of 3.0 MB\n"
+
+
+def test_a_share_is_told_while_it_is_known(clock, monkeypatch):
+    terminal, progress = as_terminal(monkeypatch), StepProgress()
+    alive = ActivityIndicator("working")
+    alive.now("iteration 3 of 20", progress.now)
+    alive._tell(104.0)
+    progress.begin("E-step")
+    alive._tell(105.0)
+    with progress.counting(2.0):
+        progress.add(0.82)
+        alive._tell(112.0)
+    alive.now("finishing")
+    alive._tell(113.0)
+    assert lines(terminal) == [
+        "",
+        "iteration 3 of 20: 4 s so far",
+        "iteration 3 of 20: E-step, 5 s so far",
+        "iteration 3 of 20: 41 % of the E-step, 12 s so far",
+        "finishing: 13 s so far",
+    ]
 
 
 def test_a_result_takes_the_place_of_the_line(clock, monkeypatch):

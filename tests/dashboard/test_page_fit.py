@@ -322,6 +322,9 @@ def test_running_shows_progress_and_cancels(store):
     assert "in the next" not in run_words.status_text(store.run(run.id), curves)
     store.rows("UPDATE runs SET iteration_began = ? WHERE id = ?", time.time() - 40, run.id)
     assert "3 of 4, in the next for 40 s" in run_words.status_text(store.run(run.id), curves)
+    store.rows("UPDATE runs SET step = 'E-step', step_share = 0.41 WHERE id = ?", run.id)
+    said = run_words.status_text(store.run(run.id), curves)
+    assert "3 of 4, in the next for 40 s (41 % of the E-step)" in said
     at.button(key="cancel_run").click().run()
     assert store.run(run.id).cancelling
     assert at.button(key="cancel_run").disabled
@@ -358,6 +361,9 @@ def test_an_estimate_that_was_exceeded_leaves_no_countdown(store, monkeypatch):
     assert "Preparing, and then the first iteration" in said(run.id, 600)
     at = opened("fit", run=run.id)
     assert LONGER in at.get("progress")[0].proto.text
+    store.rows("UPDATE runs SET step = 'E-step', step_share = 0.41 WHERE id = ?", run.id)
+    assert "The first iteration, for 6 s (41 % of the E-step)." in said(run.id, 6)
+    assert f"for 10 min (41 % of the E-step), {LONGER}" in said(run.id, 600)
 
 
 def test_an_iteration_longer_than_estimated_is_said(store, monkeypatch):

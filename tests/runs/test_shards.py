@@ -19,6 +19,7 @@ from gmc_core.fitting.experiment import Experiment
 from gmc_core.fitting.inputs import FitInputs
 from gmc_core.fitting.preparing import make_split, prepare
 from gmc_core.gaussian.factor import believe
+from gmc_core.gaussian.linalg.progress import StepShare
 from gmc_core.gaussian.linalg.threads import Cancelled, ThreadPool
 from gmc_core.gaussian.ordinal import LatentResponses
 from gmc_core.model.model_file import load_model
@@ -105,7 +106,11 @@ def test_every_shard_begins_from_the_latent_responses_of_its_own(cluster) -> Non
         inputs.signals, gaussian, inputs.noise, inputs.team, latent, own, **kwargs
     )
     beliefs = ShardedBeliefs(cluster, inputs, 2)
+    told, add = [], inputs.team.progress.add
+    inputs.team.progress.begin("E-step")
+    inputs.team.progress.add = lambda work: told.append(add(work) or inputs.team.progress.now())
     found, shared = beliefs(gaussian, mine, (7, 8), **kwargs)
+    assert told == [StepShare("E-step", 0.5), StepShare("E-step", 1.0)]
     np.testing.assert_allclose(mine, own, rtol=1e-10)
     np.testing.assert_allclose(found.weights, expected.weights, atol=1e-9)
     for name in ("moments", "pulls", "whole", "factors"):

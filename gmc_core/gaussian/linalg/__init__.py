@@ -1,6 +1,7 @@
 """Compiled building blocks of the E-step and the M-step.
 
 ``threads``    how many cores, one place for BLAS limits, a pool without the GIL
+``progress``   which step goes on, and how much of it is done
 ``lapack``     LAPACK and BLAS routines callable from compiled code
 ``vectors``    SIMD vectors as values in compiled code
 ``cholesky``   factorization and solve of one large system

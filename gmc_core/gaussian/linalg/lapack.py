@@ -12,6 +12,8 @@ Callers keep BLAS at one thread (see :mod:`gmc_core.gaussian.linalg.threads`).
 
 from __future__ import annotations
 
+import ctypes
+
 import llvmlite.binding as llvm
 import numpy as np
 from numba import types
@@ -33,6 +35,25 @@ _EXTERNAL = {
     for routine in _ARGUMENTS
     for dtype, prefix in ((types.float64, "d"), (types.float32, "s"))
 }
+
+
+def factor_whole(matrix: np.ndarray) -> int:
+    """Factor a symmetric matrix in place, all BLAS threads; > 0 if it is not positive definite.
+
+    The figures are those of SciPy's wrapper, but the GIL is free meanwhile, for which a large
+    matrix takes seconds: a thread that says what goes on is not held up.
+
+    matrix : (n, n), row-major. L stands above the diagonal (as Lᵀ) and on it, what is below stays.
+    """
+    prefix, size = ("d" if matrix.dtype == np.float64 else "s"), len(matrix)
+    assert matrix.flags.c_contiguous
+    address = get_cython_function_address("scipy.linalg.cython_lapack", f"{prefix}potrf")
+    integers = np.array([size, max(size, 1), 0], np.intc)
+    ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * _ARGUMENTS["potrf"])(address)(
+        ctypes.cast(ctypes.c_char_p(b"L"), ctypes.c_void_p), integers.ctypes.data,
+        matrix.ctypes.data, integers[1:].ctypes.data, integers[2:].ctypes.data,
+    )  # fmt: skip
+    return int(integers[2])
 
 
 def letters() -> np.ndarray:

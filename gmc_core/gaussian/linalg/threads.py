@@ -19,6 +19,7 @@ from threadpoolctl import ThreadpoolController
 
 from gmc_core import former
 from gmc_core.base.errors import ConfigError
+from gmc_core.gaussian.linalg.progress import StepProgress
 
 Item = TypeVar("Item")
 Workspace = TypeVar("Workspace")
@@ -72,15 +73,20 @@ class ThreadPool:
     size : number of threads; default :func:`available_cores`.
     should_stop : asked before every piece of work, from any thread; once it
         returns true, the computation ends with :class:`Cancelled`.
+    progress : is told which step the computation is at, and how much of it is done.
     """
 
     def __init__(
-        self, size: int | None = None, should_stop: Callable[[], bool] | None = None
+        self,
+        size: int | None = None,
+        should_stop: Callable[[], bool] | None = None,
+        progress: StepProgress | None = None,
     ) -> None:
         self.size = available_cores() if size is None else size
         if self.size < 1:
             raise ConfigError(f"A computation needs at least one thread, not {self.size}.")
         self._should_stop = should_stop
+        self.progress = progress or StepProgress()
 
     def check(self) -> None:
         """Raise :class:`Cancelled` if the caller wants to stop."""
@@ -92,17 +98,23 @@ class ThreadPool:
         task: Callable[[Item, Workspace], None],
         items: Iterable[Item],
         workspace: Callable[[], Workspace],
+        *,
+        work: float = 0.0,
     ) -> None:
         """Call ``task(item, space)`` for every item, each thread taking the next one.
 
         ``workspace`` is called once per thread. Give the heavy items first. BLAS
         runs with one thread meanwhile. The first exception ends the run.
+
+        work : what all items are of the work that ``progress`` counts, each as much as another; all
+            of it where nothing is counted yet.
         """
-        queue = iter(items)
+        pieces = list(items)
+        queue, each = iter(pieces), work / max(len(pieces), 1)
         lock = threading.Lock()
         failure: list[BaseException] = []
 
-        def work() -> None:
+        def loop() -> None:
             space: Workspace | None = None
             try:
                 while not failure:
@@ -115,15 +127,18 @@ class ThreadPool:
                     if space is None:
                         space = workspace()
                     task(item, space)
+                    if each:
+                        with lock:
+                            self.progress.add(each)
             except BaseException as error:  # handed to the calling thread below
                 failure.append(error)
 
-        with blas_threads(1):
-            helpers = [threading.Thread(target=work, daemon=True) for _ in range(self.size - 1)]
+        with self.progress.counting(work), blas_threads(1):
+            helpers = [threading.Thread(target=loop, daemon=True) for _ in range(self.size - 1)]
             for helper in helpers:
                 helper.start()
             try:
-                work()
+                loop()
                 for helper in helpers:
                     helper.join()
             except BaseException as error:  # Ctrl-C while waiting: let the others end first

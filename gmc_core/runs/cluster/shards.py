@@ -248,12 +248,15 @@ class ShardedBeliefs:
                 tasks.append(ShardTask(self, index, step, gaussian, values, self._known[index]))
                 self._known[index] = True
             total = _Total(self._inputs.signals, gaussian)
-            for task, (first, last) in zip(tasks, self.spans, strict=True):
-                part = task.result(self._inputs.team)
-                total.add(part, first, last)
-                if values is not None and part.values is not None:
-                    values[self.ratings(task.index)] = part.values
-                task.cancel()  # its worker need not keep it
+            team = self._inputs.team
+            with team.progress.counting(len(self.spans)):
+                for task, (first, last) in zip(tasks, self.spans, strict=True):
+                    part = task.result(team)
+                    total.add(part, first, last)
+                    if values is not None and part.values is not None:
+                        values[self.ratings(task.index)] = part.values
+                    task.cancel()  # its worker need not keep it
+                    team.progress.add(1.0)
         finally:
             for task in tasks:
                 task.cancel()

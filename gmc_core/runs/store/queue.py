@@ -20,6 +20,7 @@ from typing import Any
 from gmc_core.base.version import package_version
 from gmc_core.fitting.fit import IterationRecord
 from gmc_core.fitting.provenance import with_noise
+from gmc_core.gaussian.linalg.progress import StepShare
 from gmc_core.gaussian.settings import FitSettings
 from gmc_core.runs.store.cells import Cell
 from gmc_core.runs.store.errors import explained
@@ -91,14 +92,25 @@ def retire(store: Store, worker: str, *, if_idle: bool = False) -> bool:
     return True
 
 
-def beat(store: Store, worker: str, run: str | None) -> tuple[bool, bool]:
-    """One sign of life; returns whether to cancel the run, and whether it is lost."""
+def beat(
+    store: Store, worker: str, run: str | None, step: tuple[StepShare | None] | None = None
+) -> tuple[bool, bool]:
+    """One sign of life; returns whether to cancel the run, and whether it is lost.
+
+    step : what the run is at, where that is news.
+    """
     with store.writing() as database:
         database.execute("UPDATE workers SET beat = beat + 1 WHERE id = ?", (worker,))
         if run is None:
             return False, False
         rows = store.rows("SELECT cancel, worker, state FROM runs WHERE id = ?", run)
         mine = bool(rows) and rows[0]["worker"] == worker and rows[0]["state"] == "running"
+        if mine and step is not None:
+            (at,) = step
+            database.execute(
+                "UPDATE runs SET step = ?, step_share = ? WHERE id = ?",
+                (at and at.step, at and at.share, run),
+            )
         return mine and bool(rows[0]["cancel"]), not mine
 
 
@@ -124,7 +136,7 @@ def take(
         database.execute(
             "UPDATE runs SET state = 'running', worker = ?, started = coalesce(started, ?), "
             "cancel = 0, message = '', error_kind = NULL, error_iteration = NULL, machine = ?, "
-            "version = ?, iteration_began = ? WHERE id = ?",
+            "version = ?, iteration_began = ?, step = NULL, step_share = NULL WHERE id = ?",
             (
                 worker, time.time(), json.dumps(machine()), package_version(), time.time(), chosen,
             ),
@@ -330,6 +342,7 @@ class Claim:
             values: dict[str, Any] = {} if summary is None else {"summary": json.dumps(summary)}
             self._update(
                 database, state=state, message=message, worker=None, cancel=0, ended=time.time(),
+                step=None, step_share=None,
                 disk=disk, error_kind=error_kind, error_iteration=error_iteration, **values,
             )  # fmt: skip
             database.execute(

@@ -11,6 +11,7 @@ from gmc_core.base.errors import BREAKDOWNS
 from gmc_core.comparison.plan import ComparisonPlan
 from gmc_core.data.ratings import RatingScale
 from gmc_core.fitting.config import ExperimentConfig
+from gmc_core.gaussian.linalg.progress import StepShare
 from gmc_core.runs.store.naming import run_name
 from gmc_core.runs.store.selection import Selection
 
@@ -49,6 +50,8 @@ class Run:
     created, started, ended : seconds since 1970; for people, never compared.
     iteration_began : likewise, of what is being computed: the iteration, the trial of auto, or the
         preparation before the first of them; None where that is not known.
+    step, step_share : which step of it goes on, such as "E-step", and how much of that is done, 0
+        to 1; None where that is not known.
     repetition, iteration : finished iterations of the current repetition (from 0);
         of a sweep: finished children in ``iteration``; of a comparison: its ended fits there.
     cost : :class:`gmc_core.fitting.cost.Cost` by name, and ``seconds`` for one iteration.
@@ -101,6 +104,8 @@ class Run:
     comparison: ComparisonPlan | None = None
     selection: Selection | None = None
     iteration_began: float | None = None
+    step: str | None = None
+    step_share: float | None = None
 
     @property
     def however_long(self) -> bool:
@@ -173,6 +178,13 @@ class Run:
             return min(1.0, self.selection.spent / self.selection.seconds)
         total = self.repetitions * max(self.iterations, 1)
         return min(1.0, (self.repetition * max(self.iterations, 1) + self.iteration) / total)
+
+    @property
+    def step_words(self) -> str:
+        """ "41 % of the E-step"; "" where nothing is known of it, or nothing is being computed."""
+        if self.state != "running" or not self.step:
+            return ""
+        return str(StepShare(self.step, self.step_share))
 
     @property
     def title(self) -> str:
@@ -250,6 +262,8 @@ def run_of(row: sqlite3.Row, children: dict[str, int], disk: int) -> Run:
         comparison=None if plan is None else ComparisonPlan.from_dict(plan),
         selection=None if selection is None else Selection.from_dict(selection),
         iteration_began=row["iteration_began"],
+        step=row["step"],
+        step_share=row["step_share"],
     )
 
 

@@ -124,6 +124,8 @@ MIGRATIONS: tuple[str, ...] = (
     "ALTER TABLE runs ADD COLUMN selection TEXT",
     # When the iteration that is being computed began, so that a page can tell a long one.
     "ALTER TABLE runs ADD COLUMN iteration_began REAL",
+    # Which step of it goes on, and which share of that is done.
+    "ALTER TABLE runs ADD COLUMN step TEXT; ALTER TABLE runs ADD COLUMN step_share REAL",
 )
 
 # What a script cannot say, by the version that it leads to; in the script's transaction.

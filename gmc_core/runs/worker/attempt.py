@@ -66,6 +66,7 @@ class Attempt(ABC):
         StoreError
             If its end cannot be written, after all retries.
         """
+        self.heartbeat.step = lambda: self.team.progress.now()
         try:
             self._run()
         except Cancelled:

@@ -21,6 +21,7 @@ from gmc_core.comparison.comparison_files import ResultFiles
 from gmc_core.comparison.plan import ComparisonPlan, fits_of
 from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.fitting.preparing import Prepared, describe
+from gmc_core.gaussian.linalg.progress import StepProgress
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.protocol.random_splits import check_seeds
 from gmc_core.runs.comparisons import other_folders, summary_of
@@ -164,6 +165,7 @@ def compute_here(
     at_begin: Callable[[Step], object] | None = None,
     cluster: Cluster | None = None,
     however_long: bool = False,
+    progress: StepProgress | None = None,
 ) -> tuple[Run, bool]:
     """Submit a comparison and compute it in this process, whatever else waits in the queue.
 
@@ -177,6 +179,7 @@ def compute_here(
     begin : called with the run before the first fit. tell : called after each fit, at_begin before.
     cluster : where to fit; here by default.
     however_long : whether its fits may take longer than an hour.
+    progress : is told which step the fit that goes on is at.
 
     Returns
     -------
@@ -220,7 +223,7 @@ def compute_here(
     try:
         with heard(cancel, end):
             attempt = ComparisonAttempt(claim, heartbeat, cache, tell, cluster, at_begin)
-            attempt.team = ThreadPool(threads, heartbeat.should_stop)
+            attempt.team = ThreadPool(threads, heartbeat.should_stop, progress)
             attempt.run()
     except Lost:
         raise StoreError(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from gmc_core import former
+from gmc_core.gaussian.linalg.progress import StepShare
 from gmc_core.runs.store import Store, StoreError
 from gmc_core.runs.store.queue import beat
 
@@ -22,6 +25,7 @@ class Heartbeat:
     Attributes
     ----------
     run : id of the run in progress. cancelled, lost : what became of it.
+    step : asked what it is at, which the store is told; None where nobody knows.
     ending : the process was asked to end (SIGTERM, Ctrl-C).
     """
 
@@ -29,6 +33,7 @@ class Heartbeat:
         self.worker = worker
         self.run: str | None = None
         self.cancelled = self.lost = False
+        self.step: Callable[[], StepShare | None] | None = None
         self.ending = False
         self._path = path
         self._over = threading.Event()
@@ -40,7 +45,7 @@ class Heartbeat:
         """Listen for requests that concern this run."""
         with self._changing:
             self.cancelled = self.lost = False
-            self.run = run
+            self.run, self.step = run, None
 
     def should_stop(self) -> bool:
         """Whether the computation in progress is no longer wanted."""
@@ -54,12 +59,16 @@ class Heartbeat:
     def _live(self) -> None:
         # Its own connection: it must not wait for the other thread's writes.
         store: Store | None = None
+        told: tuple[str | None, StepShare | None] = None, None
         while not self._over.is_set():
             # A full disk, say, must not end the thread: it may have room again.
             with suppress(StoreError):
                 store = store or Store(self._path)
-                run = self.run
-                cancelled, lost = beat(store, self.worker, run)
+                with self._changing:
+                    run, step = self.run, self.step
+                at = run, _whole_percent(step and step())
+                cancelled, lost = beat(store, self.worker, run, None if at == told else at[1:])
+                told = at
                 # The answer may be about the run before.
                 with self._changing:
                     if run is not None and run == self.run:
@@ -68,6 +77,13 @@ class Heartbeat:
             self._over.wait(BEAT_SECONDS)
         if store is not None:
             store.close()
+
+
+def _whole_percent(step: StepShare | None) -> StepShare | None:
+    """With a share that is not news several times a second."""
+    if step is None or step.share is None:
+        return step
+    return replace(step, share=round(step.share, 2))
 
 
 __getattr__ = former.renamed(__name__, Heart="Heartbeat")

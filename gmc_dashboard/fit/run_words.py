@@ -57,6 +57,8 @@ def status_text(run: Run, curves: Sequence[Sequence[IterationRecord]]) -> str:
     if spent is not None and done < total:
         place += f", in the next for {whole_duration(spent)}"
         place += f" ({run.step_words})" if run.step_words else ""
+    elif spent is not None and run.step_words:  # of the last one all that is left
+        place += f", {run.step_words} for {whole_duration(spent)}"
     if is_late(run, records):
         return f"{place}{elapsed} · {LONGER}"
     left = left_now(run, records)

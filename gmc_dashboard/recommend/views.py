@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from gmc_core.data.ratings import RatingScale
+from gmc_core.data.ratings import Ratings, RatingScale
 from gmc_core.model.calibration import level_of
 from gmc_core.model.gaussian_model import GaussianModel, Posterior, Recommendation
 from gmc_core.runs.store import Run
@@ -26,6 +26,8 @@ from gmc_dashboard.shared.units import minus
 
 EXPLAIN, EXPLANATION = "explained_title", "explanation"
 CHOSEN = "gmc_dashboard.explained"  # the title was chosen just now
+# Bytes of a completed table that is made for a download, which is in memory as a whole.
+LARGEST_TABLE = 1e9
 
 
 def filters(model: GaussianModel) -> tuple[int, int, list[str]]:
@@ -265,19 +267,32 @@ def files(
             "text/csv",
             help="Every title of this user: the given rating, or the predicted one.",
         )
-        if model.ratings is not None:
-            cells = model.ratings.n_users * model.ratings.n_items
+        if model.ratings is not None and not too_large(model.ratings):
             download(
                 "Completed table (Parquet)",
                 lambda: completed_table(model),
                 "completed-table.parquet",
                 "application/vnd.apache.parquet",
-                help=f"All {model.ratings.n_users:,} training users by {model.ratings.n_items:,} "
-                f"items, about {max(1, round(8 * cells / 1e6)):,} MB; it is computed after the "
-                "click.",
+                help=f"It holds {_extent(model.ratings)}; it is computed after the click.",
             )
+    if model.ratings is not None and too_large(model.ratings):
+        fact(
+            f"The completed table is too large for a download: {_extent(model.ratings)}. Export "
+            "the model on the Runs page; `gmc complete --model FILE --out table.parquet` writes "
+            "the table a part at a time."
+        )
     if model.licence != "unknown":
         fact(f"{escape(model.data_name)}: {escape(model.licence)}")
+
+
+def too_large(ratings: Ratings) -> bool:
+    """Whether the completed table is more than a server and a browser should hold as a whole."""
+    return 8 * ratings.n_users * ratings.n_items > LARGEST_TABLE
+
+
+def _extent(ratings: Ratings) -> str:
+    size = max(1, round(8 * ratings.n_users * ratings.n_items / 1e6))
+    return f"all {ratings.n_users:,} training users by {ratings.n_items:,} items, about {size:,} MB"
 
 
 def _row(model: GaussianModel, posterior: Posterior) -> pd.DataFrame:

@@ -325,6 +325,10 @@ def test_running_shows_progress_and_cancels(store):
     store.rows("UPDATE runs SET step = 'E-step', step_share = 0.41 WHERE id = ?", run.id)
     said = run_words.status_text(store.run(run.id), curves)
     assert "3 of 4, in the next for 40 s (41 % of the E-step)" in said
+    store.rows("UPDATE runs SET repetition = 1, step = 'saving of the model' WHERE id = ?", run.id)
+    store.rows("UPDATE runs SET iteration = 4, step_share = NULL WHERE id = ?", run.id)
+    said = run_words.status_text(store.run(run.id), [curves[0] + curves[0][:1]] * 2)
+    assert "4 of 4, saving of the model for 40 s" in said
     at.button(key="cancel_run").click().run()
     assert store.run(run.id).cancelling
     assert at.button(key="cancel_run").disabled

@@ -15,7 +15,7 @@ from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.gaussian.models import settings_for
 from gmc_core.model.model_file import load_model, save_model
 from gmc_core.runs.store import Store
-from gmc_dashboard.recommend import one_user, ratings_file
+from gmc_dashboard.recommend import one_user, ratings_file, views
 from gmc_dashboard.recommend.figures import (
     KNOWN,
     SIMILAR,
@@ -74,6 +74,17 @@ def add(at, title):
 def rate(at, title, label):
     control = box(at, f"Rating of {title}")
     return control.select(label).run()
+
+
+def test_a_table_that_no_memory_holds_is_left_to_the_command_line(ids, monkeypatch):
+    """60,000 users by 34,000 titles would be 16 GB in the memory of the dashboard."""
+    whole = "Completed table (Parquet)"
+    at = opened(PAGE, run=ids["weak"])
+    assert whole in [button.label for button in at.get("download_button")]
+    monkeypatch.setattr(views, "LARGEST_TABLE", 1e3)
+    at = opened(PAGE, run=ids["weak"])
+    assert whole not in [button.label for button in at.get("download_button")]
+    assert "`gmc complete --model FILE --out table.parquet`" in texts(at)
 
 
 def test_without_runs_it_leads_to_the_fit(tmp_path, monkeypatch):

@@ -234,12 +234,16 @@ class Computation(Attempt):
         assert self.fit is not None
         last = record.iteration == self.fit.settings.iterations
         if self.binner is not None and self._wants_picture(record.iteration):
+            self.team.progress.begin("picture of Σ")
             self._paint()
+        self.team.progress.begin()
         self._with_retries(lambda: self.claim.add_record(index, record))
         if self.cluster is not None:
             return
         if not last and time.monotonic() - self._saved >= self.checkpoint_seconds:
+            self.team.progress.begin("saving of the state")
             self._checkpoint()
+            self.team.progress.begin()
             self._saved = time.monotonic()
 
     def _ended(self, index: int, result: Repetition) -> None:
@@ -293,6 +297,7 @@ class Computation(Attempt):
             return False
         if not self.fit.iteration and self.fit.settings.iterations:
             return False
+        self.team.progress.begin("saving of the model")
         model, path = self.fit.model(), self.claim.folder / artifacts.MODEL
         path.parent.mkdir(parents=True, exist_ok=True)
         self._with_retries(lambda: save_model(model, path))

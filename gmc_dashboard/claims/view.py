@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 import streamlit as st
 
+from gmc_core.base.errors import ResourceError
+from gmc_core.fitting.affordable import TooLongError
 from gmc_core.paper.claims import CLAIMS, Claim, Subject, Verdict, check, judge
 from gmc_core.paper.claims.check import Progress
 from gmc_core.paper.claims.report import (
@@ -25,6 +27,7 @@ from gmc_core.paper.claims.verdict import Line, interval_text, number
 from gmc_core.runs.comparisons import now_computed
 from gmc_core.runs.store.waiting import LONG_SECONDS, spent_in_iteration
 from gmc_dashboard.claims import figures as figures
+from gmc_dashboard.fit import cost_view
 from gmc_dashboard.shared import context
 from gmc_dashboard.shared.components import chart, download, escape, guard, told
 from gmc_dashboard.shared.frames import frame
@@ -76,6 +79,9 @@ def fingerprint(progress: Progress) -> tuple[Any, ...]:
 
 
 def _start_bar(subject: Subject, title: str, progress: Progress) -> None:
+    verdict = cost_view.Verdict(True, False)
+    if progress.missing and not is_active(progress):
+        verdict = _affordable(subject)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", border=True):
         if is_active(progress):
             st.button(
@@ -99,7 +105,8 @@ def _start_bar(subject: Subject, title: str, progress: Progress) -> None:
             type="primary",
             icon=":material/play_arrow:",
             on_click=_begin,
-            args=(subject,),
+            args=(subject, verdict.however_long),
+            disabled=not verdict.possible,
         )
         st.markdown(_left_sentence(subject, progress), width="content")
 
@@ -116,10 +123,27 @@ def _left_sentence(subject: Subject, progress: Progress) -> str:
     return f"{'' if left == total else 'Missing: '}{' and '.join(parts)}."
 
 
+def _affordable(subject: Subject) -> cost_view.Verdict:
+    """Whether the experiments can be afforded; says of the first one that cannot what to do."""
+    try:
+        subject.check_affordable(False)
+    except ResourceError as error:
+        st.error(told(str(error)), icon=":material/memory:")
+        return cost_view.Verdict(False, False)
+    except TooLongError as error:
+        st.warning(told(str(error)), icon=":material/hourglass_top:")
+        however_long = bool(st.checkbox("Start it all the same", key="claims_however_long"))
+        return cost_view.Verdict(however_long, however_long)
+    return cost_view.Verdict(True, False)
+
+
 @guard()
-def _begin(subject: Subject) -> None:
-    check.submit(context.store(), subject)
-    check.submit_comparison(context.store(), subject)  # behind the runs in the queue
+def _begin(subject: Subject, however_long: bool) -> None:
+    if however_long:  # a later experiment may take more memory than there is
+        subject.check_affordable(True)
+    check.submit(context.store(), subject, however_long)
+    # Behind the runs in the queue.
+    check.submit_comparison(context.store(), subject, however_long)
     start_worker()
 
 

@@ -11,6 +11,7 @@ import pytest
 from made_claims import DATA, comparison, measured, results, subject
 from stored_runs import charts, opened, texts
 
+from gmc_core.fitting import affordable
 from gmc_core.fitting.config import ExperimentConfig
 from gmc_core.fitting.preparing import prepare
 from gmc_core.paper.claims import CLAIMS, Measured, Subject, check, judge
@@ -79,6 +80,24 @@ def test_before_the_start_every_claim_is_there_and_one_click_submits_all(store, 
     assert asked  # a worker was asked for
     assert at.button(key="cancel_claims")
     assert "0 of 15 experiments are done" in at.get("progress")[0].proto.text
+
+
+def test_experiments_that_cost_too_much_are_refused_before_they_are_queued(store, monkeypatch):
+    monkeypatch.setenv("GMC_MEMORY_LIMIT", "0.000001")
+    at = opened("claims", **FEW)
+    assert not at.exception
+    assert "The experiment “" in at.error[0].value and "memory" in at.error[0].value
+    assert at.button(key="check_claims").disabled
+    monkeypatch.delenv("GMC_MEMORY_LIMIT")
+    monkeypatch.setattr(affordable, "LONGEST_UNASKED", 0.0)
+    at = opened("claims", **FEW)
+    assert "would take about" in at.warning[0].value
+    assert at.button(key="check_claims").disabled
+    at.checkbox(key="claims_however_long").check().run()
+    at.button(key="check_claims").click().run()
+    assert not at.exception and not at.error
+    runs = store.runs()
+    assert len(runs) == 16 and all(run.however_long for run in runs)
 
 
 def test_the_comparison_follows_the_runs(store, about):

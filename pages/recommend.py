@@ -40,7 +40,7 @@ KEPT = dict(zip(WHO, (OF_YOURSELF, OF_USERS, OF_GAME), strict=True))
 
 def yourself(run: Run, model: GaussianModel) -> None:
     """The visitor rates; the list follows."""
-    left, right = st.columns([3, 5], gap="medium")
+    left, right = st.columns([1, 2], gap="medium")
     with left:
         name = recommend_who.own_ratings(run, model)
         newest = recommend_who.newest_row(name, model)
@@ -55,16 +55,16 @@ def yourself(run: Run, model: GaussianModel) -> None:
         with mine:
             recommend_who.own_rows(name, model, known is not None, newest)
     with right:
-        top, least, genres = recommend_views.filters(model)
+        said = recommend_views.sentence("you", len(ratings), known is not None)
+        top, least, genres = recommend_views.filters(model, said)
         found = select(model, posterior, top, min_ratings=least, genres=genres)
-        st.markdown(recommend_views.sentence("you", len(ratings), known is not None))
         recommend_views.recommendations(run, model, posterior, found, least)
         recommend_views.files(model, posterior, found, "you")
 
 
 def user_of_data(run: Run, model: GaussianModel) -> None:
     """A user's ratings, possibly changed, and what follows."""
-    left, right = st.columns([3, 5], gap="medium")
+    left, right = st.columns([1, 2], gap="medium")
     with left:
         picked = recommend_who.pick_user(run, model)
         if picked is None:
@@ -77,9 +77,9 @@ def user_of_data(run: Run, model: GaussianModel) -> None:
         posterior = fold_in(run, model, ratings, known, people.times(user, ratings))
     with right:
         who = str(people.ratings.users.ids[user])
-        top, least, genres = recommend_views.filters(model)
+        said = recommend_views.sentence(f"user {who}", len(ratings), known is not None)
+        top, least, genres = recommend_views.filters(model, said)
         found = select(model, posterior, top, min_ratings=least, genres=genres)
-        st.markdown(recommend_views.sentence(f"user {who}", len(ratings), known is not None))
         recommend_views.recommendations(run, model, posterior, found, least)
         recommend_views.hidden_ratings(model, posterior, people, user, changed)
         recommend_views.files(model, posterior, found, f"user-{who}")

@@ -22,14 +22,14 @@ from gmc_dashboard.shared.title_options import offered
 
 AXES_SHOWN = 8
 EIGENVALUES = 20
-# The controls above take 21 rem, the note of a better run 3.5 and the tour's card 7 where there is
-# one; a window that is not high scrolls rather than squeezes.
+# The controls above take 21 rem, the note of a better run 3.5 and the tour's card 4.5 where there
+# is one; a window that is not high scrolls rather than squeezes.
 PICTURE_ROOM = """<style>
 .st-key-picture_room { height: max(24rem, calc(100vh - 22.5rem)); flex: none }
 html:has(.st-key-better_run_note) .st-key-picture_room {
     height: max(24rem, calc(100vh - 26rem)) }
 html:has(.st-key-tour_banner) .st-key-picture_room {
-    height: max(20rem, calc(100vh - 30.25rem)) }
+    height: max(20rem, calc(100vh - 27.5rem)) }
 .st-key-picture_room > *, .st-key-picture_room .stVegaLiteChart,
 .st-key-picture_room .stPlotlyChart { height: 100% }
 </style>"""

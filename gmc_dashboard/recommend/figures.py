@@ -286,13 +286,13 @@ def contributions_figure(
     unit = "rating" if model.ordinal is None else "latent response"
     style(
         figure,
-        x=f"what it adds to the {unit}, or takes from it",
-        height=80 + _ROW * len(labels),
+        x=f"what it adds to the {unit},<br>or takes from it",
+        height=95 + _ROW * len(labels),
         dark=dark,
         legend=False,
     )
     low, high = min(shares), max(shares)
-    room = max(0.3 * (high - low), 0.05)  # for the numbers beside the bars
+    room = max(0.4 * (high - low), 0.05)  # for the numbers beside the bars
     figure.update_xaxes(range=[low - room, high + room], nticks=6)
     figure.add_vline(x=0, line={"color": colors.muted, "width": 1})
     figure.update_yaxes(

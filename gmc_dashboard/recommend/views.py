@@ -25,22 +25,36 @@ from gmc_dashboard.shared.theme import is_dark
 from gmc_dashboard.shared.units import minus
 
 EXPLAIN, EXPLANATION = "explained_title", "explanation"
+ROW, MOST_ROWS = 28, 12  # pixels of a row, and how many are shown without scrolling
+LETTER, WIDEST = 6.6, 780  # pixels of a letter in the table, and of its widest column of titles
+# On a telephone a title needs the whole width.
+_ROOM_FOR_TITLE = """<style>
+@media (max-width: 640px) { .st-key-explained_title { flex-basis: 100% } }
+</style>"""
 CHOSEN = "gmc_dashboard.explained"  # the title was chosen just now
 # Bytes of a completed table that is made for a download, which is in memory as a whole.
 LARGEST_TABLE = 1e9
 
 
-def filters(model: GaussianModel) -> tuple[int, int, list[str]]:
-    """Top N, fewest ratings, genres."""
-    left, middle, right = st.columns([2, 2, 4], vertical_alignment="bottom")
-    top = left.number_input("How many", 1, 100, 10, key="top", bind="query-params")
-    least = min_ratings_box(middle, model, "least")
-    genres = figures.genres_of(model)
-    chosen: list[str] = []
-    if genres:
-        chosen = right.multiselect(
-            "Genres", genres, placeholder="All genres", key="genres", bind="query-params"
-        )
+def filters(model: GaussianModel, sentence: str) -> tuple[int, int, list[str]]:
+    """Whose list it is, and beside that, folded: top N, fewest ratings, genres.
+
+    sentence : of :func:`sentence`. Genres that are chosen are said with it.
+    """
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        said = st.container(width="stretch")
+        folded = st.popover("Filter", icon=":material/filter_alt:", key="recommend_filter")
+    with folded:
+        top = st.number_input("How many", 1, 100, 10, key="top", bind="query-params")
+        least = min_ratings_box(st.container(), model, "least")
+        genres = figures.genres_of(model)
+        chosen: list[str] = []
+        if genres:
+            chosen = st.multiselect(
+                "Genres", genres, placeholder="All genres", key="genres", bind="query-params"
+            )
+    only = f" Only {escape(', '.join(chosen))}." if chosen else ""
+    said.markdown(sentence + only)
     return int(top), least, chosen
 
 
@@ -69,12 +83,15 @@ def recommendations(
         table,
         marked=[r.item for r in found].index(item),
         projected=["Title", "Rating", "Interval"],
-        height="content" if len(table) <= 12 else 460,
+        narrow=["Title", "Rating", "Interval"],
+        height="content" if len(table) <= MOST_ROWS else ROW * (MOST_ROWS + 1),
+        row_height=ROW,
         hide_index=True,
-        column_order=["Title", "Rating", "Prediction", "Interval", "Genres", "Ratings"],
+        column_order=["Title", "Rating", "Interval", "Prediction", "Ratings", "Genres"],
         column_config={
-            "Title": st.column_config.TextColumn(width=225),
-            "Rating": number(format="%g", help=f"Projected to the scale {scale}", width=50),
+            # As wide as the longest title: what does not fit beside it is scrolled to.
+            "Title": st.column_config.TextColumn(width=title_width(table["Title"])),
+            "Rating": number(format="%g", help=f"Projected to the scale {scale}", width=58),
             "Prediction": number(
                 "Unrounded",
                 format="%.2f",
@@ -87,7 +104,7 @@ def recommendations(
                 help=f"Interval of the rating. {interval_note.note(model)}",
                 width=75,
             ),
-            "Genres": st.column_config.TextColumn(width=95),
+            "Genres": st.column_config.TextColumn(width=160),
             "Ratings": number(format="%d", help="Training ratings of the title", width=55),
         },
         on_select="rerun",
@@ -95,10 +112,6 @@ def recommendations(
         key=key,
         alt="Recommendations: "
         + "; ".join(f"{r.title}, predicted {r.predicted:.2f}" for r in found[:10]),
-    )
-    fact(
-        "The marked title is explained below. Click another, or go to it with the arrow keys, to "
-        "see why it is recommended."
     )
     with st.container(key=EXPLANATION):
         _explanation(model, posterior, found)
@@ -142,15 +155,22 @@ def _explanation(
     model: GaussianModel, posterior: Posterior, found: Sequence[Recommendation]
 ) -> None:
     items = [r.item for r in found]
-    item = st.selectbox(
-        "Why this prediction?",
-        items,
-        format_func=model.title,
-        key=EXPLAIN,
-        on_change=_chosen,
-        help="Choose here, or a row of the table."
-        + ("" if model.ordinal is None else f" {LATENT_HELP}"),
-    )
+    st.html(_ROOM_FOR_TITLE)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(
+            "**Why this title?**",
+            width="content",
+            help="The marked row is explained. Click another row, go to it with the arrow keys, "
+            "or choose its title here." + ("" if model.ordinal is None else f" {LATENT_HELP}"),
+        )
+        item = st.selectbox(
+            "Why this prediction?",
+            items,
+            format_func=model.title,
+            key=EXPLAIN,
+            on_change=_chosen,
+            label_visibility="collapsed",
+        )
     if item is None:
         return
     link_state.keep("why", "" if item == items[0] else str(model.items.ids[item]))
@@ -179,6 +199,12 @@ def _explanation(
     )
     if st.session_state.pop(CHOSEN, False):
         into_view(EXPLANATION, str(item))
+
+
+def title_width(titles: Iterable[str]) -> int:
+    """Pixels that hold the longest of the titles."""
+    longest = max((len(title) for title in titles), default=0)
+    return min(max(round(LETTER * longest + 20), 160), WIDEST)
 
 
 def _chosen() -> None:

@@ -23,6 +23,14 @@ from gmc_dashboard.shared.presenting import presenting
 from gmc_dashboard.shared.theme import is_dark, palette
 from gmc_dashboard.shared.units import minus
 
+_BY_WIDTH = """<style>
+[class*="st-key-narrow_"] { display: none }
+@media (max-width: 640px) {
+    [class*="st-key-narrow_"] { display: flex }
+    [class*="st-key-wide_"] { display: none }
+    [class*="st-key-narrow_"] td:not(:first-of-type) * { white-space: nowrap }
+}
+</style>"""
 ROWS = 10  # on a projector; 18 px high text leaves no room for more
 
 
@@ -30,12 +38,15 @@ def frame(
     table: pd.DataFrame,
     *,
     projected: Sequence[str] = (),
+    narrow: Sequence[str] = (),
     marked: int | None = None,
     **options: Any,
 ) -> Any:
     """A table with the ``options`` of ``st.dataframe``; returns what that does, None if projected.
 
     projected : the columns that a projector shows, as far as they are there; by default all.
+    narrow : those of a plain table, whose words wrap, that takes its place where the window is as
+    narrow as a telephone; by default none does.
     marked : place of a row to stand out, from 0: that which something beside the table is about.
     """
     if not presenting():
@@ -55,7 +66,20 @@ def frame(
             }
         if marked is not None:
             shown = _with_mark(shown, marked)
-        return st.dataframe(shown, **options)
+        if not narrow:
+            return st.dataframe(shown, **options)
+        st.html(_BY_WIDTH)
+        with st.container(key=f"wide_{options['key']}"):
+            event = st.dataframe(shown, **options)
+        with st.container(key=f"narrow_{options['key']}"):
+            plain = styled(table[list(narrow)], given, options.get("placeholder", "–"))
+            st.table(
+                plain if marked is None else _with_mark(plain, marked, wraps=True),
+                hide_index=options.get("hide_index"),
+                border="horizontal",
+                alt=f"For a narrow window. {options.get('alt') or ''}".strip(),
+            )
+        return event
     wanted = projected or options.get("column_order") or table.columns
     columns = [name for name in wanted if name in table.columns]
     shown = table[columns].head(ROWS)
@@ -70,9 +94,14 @@ def frame(
     return None
 
 
-def _with_mark(styler: Any, place: int) -> Any:
+def _with_mark(styler: Any, place: int, *, wraps: bool = False) -> Any:
+    """A row with a colour of its own and in bold type.
+
+    wraps : a canvas cuts off what is too long, so there the first column keeps its type.
+    """
     looks = np.full(styler.data.shape, "", dtype=object)
-    looks[place] = f"background-color: {palette(is_dark()).sequential[1]}; font-weight: 600"
+    looks[place] = f"background-color: {palette(is_dark()).sequential[1]}"
+    looks[place, 0 if wraps else 1 :] += "; font-weight: 600"
     return styler.apply(lambda _: looks, axis=None)
 
 

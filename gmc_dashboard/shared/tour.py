@@ -45,9 +45,9 @@ _QUIET = """<style>
         background: transparent; color: inherit;
         border-color: color-mix(in srgb, currentColor 25%, transparent);
     }
-    /* One height for every step: the longest has three lines where the page is 1,280 px wide. */
-    .st-key-tour_said { min-height: 4.3rem }
-    .st-key-tour_said p { font-size: .95rem; line-height: 1.45 }
+    /* One height for every step with the chart: the longest has three lines at 1,280 px. */
+    .st-key-tour_said_above_chart { min-height: 4.3rem }
+    [class*="st-key-tour_said"] p { font-size: .95rem; line-height: 1.45 }
 </style>"""
 
 # The fits of the story, in the order in which they are shown: all on the same held-out ratings.
@@ -127,7 +127,8 @@ STEPS = (
     ),
     Step(
         "pages/recommend.py",
-        {"run": "{grades}", "rated": "260:5,1196:5,1:2", "why": "1198"},
+        # Five titles, so that the explanation stands below them on the same screen.
+        {"run": "{grades}", "rated": "260:5,1196:5,1:2", "why": "1198", "top": "5"},
         "With what the third fit has learned, titles will be recommended here to somebody who has "
         "rated three.",
         "grades",
@@ -240,7 +241,8 @@ def banner(title: str) -> None:
                 _why(number)
             if last and runs is not None and runs[0].state == "finished":
                 st.caption("That was the whole story. Now rate titles of your own.")
-        with st.container(key="tour_said"):
+        above_chart = step.page == STEPS[0].page
+        with st.container(key="tour_said_above_chart" if above_chart else "tour_said"):
             if runs is None:
                 st.markdown(step.sentence)
                 return
@@ -274,7 +276,7 @@ def _aside(number: int) -> None:
                 args=(step, False),
             )
         if step.why:
-            st.markdown(AT_LEARN)
+            st.container(key="tour_said").markdown(AT_LEARN)
 
 
 def _why(number: int) -> None:
@@ -384,6 +386,6 @@ def _stop(step: Step, last: bool) -> None:
 
 def _leave(step: Step) -> None:
     """Take the tour out of the address, and what the step chose besides its run and view."""
-    for name in (PARAMETER, "rated", "why", "n"):
+    for name in (PARAMETER, "rated", "why", "n", "top"):
         if name == PARAMETER or name in step.query:
             st.query_params.pop(name, None)

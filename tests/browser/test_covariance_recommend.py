@@ -134,9 +134,19 @@ def test_five_ratings_change_the_list_at_once(app, page, run):
         page.get_by_text(f"from {count} rating").wait_for()
     page.wait_for_url(re.compile("rated=([^&]+(,|%2C)){4}[^&]+"))
     link = page.url
-    page.set_viewport_size({"width": 1280, "height": 720})
+    page.set_viewport_size({"width": 1280, "height": 800})
     open_page(page, link)
     page.get_by_text("from 5 ratings").wait_for()
+    settle(page)
+    # List and explanation begin on one screen, with the first of its bars.
+    assert page.locator(f"{EXPLANATION} .js-plotly-plot").bounding_box()["y"] < 800 - 60
+    # On a telephone the table is one whose words wrap.
+    page.set_viewport_size({"width": 390, "height": 844})
+    plain = page.locator('[class*="st-key-narrow_"] table')
+    expect(plain).to_be_visible()
+    assert plain.bounding_box()["width"] <= 390
+    page.set_viewport_size({"width": 1280, "height": 720})
+    expect(plain).to_be_hidden()
     settle(page)
     with download(page, "Recommendations (CSV)").open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))

@@ -23,6 +23,8 @@ from gmc_dashboard.recommend.figures import (
     explained_path,
     recommendations_json,
 )
+from gmc_dashboard.recommend.views import WIDEST, title_width
+from gmc_dashboard.shared.components import escape
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
@@ -258,6 +260,32 @@ def test_filters(ids, model):
     least = at.number_input(key="least")
     at = least.set_value(least.max).run()
     assert not at.exception
+
+
+def test_chosen_genres_are_said_beside_the_folded_filter(ids, model):
+    genre = next(genres[0] for genres in model.item_info.genres if genres)
+    at = opened(PAGE, run=ids["weak"], genres=genre)
+    said = [part.value for part in at.markdown if part.value.startswith("Best titles for")]
+    assert said[0].endswith(f"Only {escape(genre)}.")
+    assert "Only" not in texts(opened(PAGE, run=ids["weak"])).split("Best titles for")[1][:120]
+
+
+def test_titles_are_whole(ids):
+    at = opened(PAGE, run=ids["weak"])
+    longest = max(len(title) for title in shown(at)["Title"])
+    frame = next(frame for frame in at.dataframe if "Interval" in frame.value.columns)
+    columns = json.loads(frame.proto.columns)
+    # Letters of the table's type, 13 px, are 6.5 px wide on average, and a cell has 16 px of rim.
+    assert columns["Title"]["width"] >= 6.5 * longest + 16
+    # Where a window is narrow there is a table whose words wrap.
+    (plain,) = at.table
+    assert list(plain.value["Title"]) == list(shown(at)["Title"])
+
+
+def test_the_widest_title_of_the_sample_fits():
+    assert title_width(["M" * 114]) <= WIDEST  # Neon Genesis Evangelion: The End of Evangelion (…)
+    assert title_width(["M" * 500]) == WIDEST
+    assert title_width([]) > 0
 
 
 def test_the_explanation_follows_the_choice(ids, model):

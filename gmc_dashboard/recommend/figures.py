@@ -286,7 +286,7 @@ def contributions_figure(
     unit = "rating" if model.ordinal is None else "latent response"
     style(
         figure,
-        x=f"what it adds to the {unit},<br>or takes from it",
+        x=f"added to the {unit},<br>or taken from it",
         height=95 + _ROW * len(labels),
         dark=dark,
         legend=False,

@@ -97,7 +97,7 @@ def recommendations(
                 format="%.2f",
                 help="The raw prediction, by which titles are ranked; “Rating” is the nearest "
                 "value on the scale.",
-                width=75,
+                width=84,
             ),
             "Interval": st.column_config.TextColumn(
                 f"{100 * level_of(model.calibration):.4g} %",
@@ -105,7 +105,7 @@ def recommendations(
                 width=75,
             ),
             "Genres": st.column_config.TextColumn(width=160),
-            "Ratings": number(format="%d", help="Training ratings of the title", width=55),
+            "Ratings": number(format="%d", help="Training ratings of the title", width=64),
         },
         on_select="rerun",
         selection_mode=("single-row", "single-cell"),

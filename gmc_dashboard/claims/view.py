@@ -25,7 +25,7 @@ from gmc_core.paper.claims.report import (
 from gmc_core.paper.claims.results import Results
 from gmc_core.paper.claims.verdict import Line, interval_text, number
 from gmc_core.runs.comparisons import now_computed
-from gmc_core.runs.store.waiting import LONG_SECONDS, spent_in_iteration
+from gmc_core.runs.store.waiting import TOLD_SECONDS, spent_in_iteration
 from gmc_dashboard.claims import figures as figures
 from gmc_dashboard.fit import cost_view
 from gmc_dashboard.shared import context
@@ -188,18 +188,26 @@ def progress_text(progress: Progress) -> str:
     compared = progress.comparison
     if not progress.active and compared is not None and compared.comparison is not None:
         found = now_computed(compared, context.store().cells(compared.id))
-        now = _now(found[0], max(time.time() - found[1], 0.0)) if found else ""
+        now = ""
+        if found:
+            now = _now(found[0], max(time.time() - found[1], 0.0), compared.step_words)
         total = compared.comparison.total
         return f"The comparison: {compared.iteration} of {total} fits are done.{now}"
     ended = len(progress.runs) - len(progress.active)
     running = next((run for run in progress.runs.values() if run.state == "running"), None)
-    now = _now(running.title, spent_in_iteration(running) or 0.0) if running else ""
+    now = ""
+    if running:
+        now = _now(running.title, spent_in_iteration(running) or 0.0, running.step_words)
     return f"{ended} of {len(progress.runs)} experiments are done.{now}"
 
 
-def _now(what: str, spent: float) -> str:
-    """What is being computed, and for how long if nothing new has come since."""
-    so_far = f", for {whole_duration(spent)}" if spent >= LONG_SECONDS else ""
+def _now(what: str, spent: float, step: str) -> str:
+    """What is being computed, and for how long if nothing new has come since.
+
+    step : how much of its iteration is done, in words; "" where that is not known.
+    """
+    so_far = f", for {whole_duration(spent)}" if spent >= TOLD_SECONDS else ""
+    so_far += f" ({step})" if so_far and step else ""
     return f" Now: {escape(what)}{so_far}."
 
 

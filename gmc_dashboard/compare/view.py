@@ -22,6 +22,7 @@ from gmc_core.runs.comparisons import comparison_of, now_computed
 from gmc_core.runs.store import Run
 from gmc_core.runs.store.cells import Cell
 from gmc_core.runs.store.seal import NOT_OURS
+from gmc_core.runs.store.waiting import spent_in_iteration
 from gmc_dashboard.compare import figures as figures
 from gmc_dashboard.compare.table import as_frame, shown, verdict
 from gmc_dashboard.fit.run_view import STATES
@@ -175,13 +176,18 @@ def progress_text(run: Run, cells: Sequence[Cell]) -> str:
         return f"{text} {_fits(run)}" if run.iteration else text
     now = now_computed(run, cells)
     if now is None and not run.iteration:
-        return "Reading the data and preparing."
+        waited = spent_in_iteration(run)
+        so_far = "" if waited is None else f", for {whole_duration(waited)}"
+        return f"Reading the data and preparing{so_far}."
     text, spent = _fits(run), 0.0
     if now is not None:
         words, began = now
         spent = max(time.time() - began, 0.0)
         text += f" Now: {escape(words)}"
-        text += f", for {whole_duration(spent)}." if spent >= 2 else "."
+        if spent >= 2:
+            text += f", for {whole_duration(spent)}"
+            text += f" ({run.step_words})" if run.step_words else ""
+        text += "."
     left = context.store().remaining_seconds(run.id)
     if left and spent > left:
         return f"{text} That is {LONGER}."

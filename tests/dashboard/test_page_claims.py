@@ -228,8 +228,12 @@ def test_without_results_the_figure_is_empty_and_says_so():
 
 def test_progress_in_words():
     about = {"state": "running", "title": "ε *0.1*", "ended_for_good": False}
-    for spent, more in ((2.0, ""), (30.0, ", for 30 s")):
-        run = type("R", (), {**about, "iteration_began": time.time() - spent})()
+    step = "41 % of the E-step"
+    for spent, said, more in (
+        (2.0, step, ""), (30.0, "", ", for 30 s"), (30.0, step, f", for 30 s ({step})"),
+    ):  # fmt: skip
+        began = time.time() - spent
+        run = type("R", (), {**about, "iteration_began": began, "step_words": said})()
         text = progress_text(check.Progress({"a": run}, (), ("a",), None, False))
         assert text == f"0 of 1 experiments are done. Now: ε \\*0.1\\*{more}."
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -35,6 +36,7 @@ from gmc_dashboard.compare.figures import (
     differences_figure,
 )
 from gmc_dashboard.compare.table import as_frame, verdict
+from gmc_dashboard.compare.view import progress_text
 from gmc_dashboard.shared.units import signed
 
 FEW = {"max_items": "60"}
@@ -162,8 +164,20 @@ def test_waiting_says_behind_what(asked, store):
 
 
 def test_reading_the_data(store):
-    at = page(stored_comparison(store, "running", done=0))
+    run = stored_comparison(store, "running", done=0)
+    at = page(run)
     assert "Reading the data" in at.get("progress")[0].proto.text
+    store.rows("UPDATE runs SET iteration_began = ? WHERE id = ?", time.time() - 40, run.id)
+    assert "preparing, for 40 s." in progress_text(store.run(run.id), [])
+
+
+def test_what_a_fit_is_at(store, monkeypatch):
+    run = stored_comparison(store, "running", done=1)
+    store.rows("UPDATE runs SET step = 'E-step', step_share = 0.41 WHERE id = ?", run.id)
+    later = time.time() + 40
+    monkeypatch.setattr(time, "time", lambda: later)
+    text = progress_text(store.run(run.id), store.cells(run.id))
+    assert " s (41 % of the E-step)." in text
 
 
 def test_running_fills_in_and_can_be_cancelled(store):

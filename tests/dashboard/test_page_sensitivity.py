@@ -121,6 +121,8 @@ def test_running_fills_in(store):
     store.rows("UPDATE runs SET iteration_began = ? WHERE id = ?", time.time() - 40, run.id)
     text = progress_text(sweep, store.runs(parent=sweep.id))
     assert f"Now: ε = {run.config.fit.epsilon:g}, " in text and "for 40 s" in text
+    store.rows("UPDATE runs SET step = 'E-step', step_share = 0.41 WHERE id = ?", run.id)
+    assert "for 40 s (41 % of the E-step)" in progress_text(sweep, store.runs(parent=sweep.id))
 
 
 def test_finished_answers_in_words(store):

@@ -46,7 +46,8 @@ def estimate_of(run: Run) -> Estimate | None:
         return None
 
 
-LONG_SECONDS = 5.0  # without anything new, before it is told for how long
+TOLD_SECONDS = 3.0  # without anything new, before it is told for how long
+LONG_SECONDS = 5.0  # that anything may take without being called late
 LATE = 2.0  # times what an iteration should take, before it is called longer than estimated
 UNSEEN = 10.0  # seconds to begin and to read the data, where no estimate is known yet
 
@@ -57,7 +58,7 @@ def spent_in_iteration(run: Run) -> float | None:
     if run.state != "running" or run.iteration_began is None:
         return None
     spent = time.time() - run.iteration_began
-    return spent if LONG_SECONDS <= spent < LONGEST else None
+    return spent if TOLD_SECONDS <= spent < LONGEST else None
 
 
 def is_late(run: Run, records: Sequence[IterationRecord]) -> bool:

@@ -258,6 +258,11 @@ def taste_names() -> tuple[str, ...]:
     return tuple(name for names in TASTES.values() for name in names)
 
 
+def taste_middles() -> dict[str, str]:
+    """The title in the middle of each taste, to the taste's name."""
+    return {names[len(names) // 2]: taste for taste, names in TASTES.items()}
+
+
 def taste_gaussian() -> Gaussian:
     """The planted Gaussian of 20 titles: a factor for all, one for each of three tastes,
     and a variance of each title's own."""

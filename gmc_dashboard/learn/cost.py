@@ -9,7 +9,7 @@ from gmc_core.base.errors import DataError
 from gmc_core.data.ratings import Ratings
 from gmc_core.fitting.cost import Cost, estimate
 from gmc_dashboard.learn import figures as figures
-from gmc_dashboard.learn.parts import ROOM_FOR_CONTROLS, head, stage, title, words
+from gmc_dashboard.learn.parts import ROOM_FOR_CONTROLS, beside, head, stage, title, words
 from gmc_dashboard.shared import context, sources
 from gmc_dashboard.shared.components import chart, escape, number_row
 from gmc_dashboard.shared.theme import is_dark
@@ -90,7 +90,7 @@ def _work(ratings: Ratings, cost: Cost, name: str) -> None:
     sizes = ratings.user_counts
     users, work = lesson.work_shares(sizes)
     tenth = float(work[round(0.1 * (len(work) - 1))])
-    left, right = st.columns(ROOM_FOR_CONTROLS, gap="medium")
+    left, right = beside()
     with left:
         head(
             "All users: a few do most of the work",
@@ -114,7 +114,7 @@ def _work(ratings: Ratings, cost: Cost, name: str) -> None:
             ("Σ Nᵢ³/3", flops_text(cost.solve_flops), "What the factorizations take."),
             (
                 "The paper's formula",
-                flops_text(cost.paper_flops),
+                flops_text(cost.paper_flops, like=cost.solve_flops),
                 "M N³/(3 C³), C the inverse of the fill ratio: the mean user M times.",
             ),
         ]
@@ -173,7 +173,7 @@ def _memory(cost: Cost, name: str) -> None:
         st.markdown(text)
     with right:
         points = [
-            (f"{name}, estimated", cost.dimension, float(cost.memory_bytes)),
+            (f"{name},<br>estimated", cost.dimension, float(cost.memory_bytes)),
             ("MovieLens 1M, measured", ML1M_SIZE[1], ML1M_MEMORY),
         ]
         largest = round(1.15 * max(cost.dimension, ML1M_SIZE[1]))

@@ -92,11 +92,12 @@ def thickness_figure(
         uirevision="thickness",
         dark=dark,
     )
-    _level(figure, truth, f"planted: {truth:.2f}", colors.contrast)
+    ends = 0.7, max(len(values) for values in curves.values()) + 0.3
+    _level(figure, truth, f"planted: {truth:.2f}", colors.contrast, ends)
     if current:
         figure.add_vline(x=current, line={"color": colors.muted, "width": 1, "dash": "dot"})
     figure.update_yaxes(rangemode="tozero")
-    figure.update_xaxes(dtick=1, range=[0.7, max(len(v) for v in curves.values()) + 0.3])
+    figure.update_xaxes(dtick=1, range=ends)
     figure.update_layout(legend={"y": -0.25, "yanchor": "top", "x": 0, "xanchor": "left"})
     return figure
 
@@ -107,14 +108,14 @@ def matrix_figure(
     limit: float,
     *,
     title: str,
-    labels: bool = True,
+    labels: bool | Mapping[str, str] = True,
     bar: bool = True,
     height: int = 430,
     dark: bool = False,
 ) -> go.Figure:
-    """A small symmetric or triangular matrix as a heatmap; colours end at ±limit.
+    """A small symmetric or triangular matrix as a heatmap of squares; colours end at ±limit.
 
-    labels : of the rows. bar : of the colours.
+    labels : of the rows: all names, none, or words for some of them. bar : of the colours.
     """
     figure = go.Figure(
         go.Heatmap(
@@ -133,8 +134,13 @@ def matrix_figure(
     )
     style(figure, title=title, height=height, uirevision=title, dark=dark)
     both = {"type": "category", "showgrid": False, "ticks": "", "tickfont": {"size": 10}}
-    figure.update_xaxes(**both, showticklabels=False)
-    figure.update_yaxes(**both, autorange="reversed", showticklabels=labels, dtick=1)
+    figure.update_xaxes(**both, showticklabels=False, constrain="domain", constraintoward="left")
+    figure.update_yaxes(
+        **both, autorange="reversed", showticklabels=bool(labels), dtick=1,
+        scaleanchor="x", constrain="domain", constraintoward="top",
+    )  # fmt: skip
+    if isinstance(labels, Mapping):
+        figure.update_yaxes(tickvals=list(labels), ticktext=list(labels.values()), dtick=None)
     return figure
 
 
@@ -170,8 +176,10 @@ def spectrum_figure(
     ticks = [0.001, 0.01, 0.1, 1, 10]
     text = ["≤ .001", ".01", ".1", "1", "10"]
     figure.update_yaxes(type="log", range=[-3.15, 1.2], tickvals=ticks, ticktext=text)
+    ends = 0.5, len(truth) + 0.5
     if epsilon > 0:
-        _level(figure, epsilon, f"the floor ε = {epsilon:g}", colors.muted, log=True)
+        _level(figure, epsilon, f"the floor ε = {epsilon:g}", colors.muted, ends)
+    figure.update_xaxes(range=ends, tickvals=[1, *range(5, len(truth) + 1, 5)])
     return figure
 
 
@@ -283,16 +291,15 @@ def memory_figure(
 # Parts ---------------------------------------------------------------------------------
 
 
-def _level(figure: go.Figure, value: float, text: str, colour: str, *, log: bool = False) -> None:
-    """A dashed level, named at its left end, where the curves are far from it."""
-    figure.add_hline(y=value, line={"color": colour, "width": 1.5, "dash": "dash"})
-    figure.add_annotation(
-        x=0,
-        xref="paper",
-        xanchor="left",
-        y=np.log10(value) if log else value,  # unlike shapes, annotations take the logarithm
-        yanchor="bottom" if log else "top",
-        text=text,
-        showarrow=False,
-        font={"color": colour, "size": 12},
+def _level(
+    figure: go.Figure, value: float, text: str, colour: str, between: tuple[float, float]
+) -> None:
+    """A dashed level, named in the legend: anywhere else a curve may cross its name."""
+    figure.add_scatter(
+        x=list(between),
+        y=[value, value],
+        mode="lines",
+        name=text,
+        line={"color": colour, "width": 1.5, "dash": "dash"},
+        hoverinfo="skip",
     )

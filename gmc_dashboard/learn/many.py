@@ -10,15 +10,18 @@ from gmc_core import lesson
 from gmc_core.gaussian.parameters import Gaussian
 from gmc_dashboard.learn import figures as figures
 from gmc_dashboard.learn import users
-from gmc_dashboard.learn.parts import ROOM_FOR_CONTROLS, epsilon_slider, head, title, words
+from gmc_dashboard.learn.parts import beside, epsilon_slider, head, title, words
 from gmc_dashboard.shared import playing
 from gmc_dashboard.shared.components import chart, escape, guard, number_row
 from gmc_dashboard.shared.presenting import presenting
 from gmc_dashboard.shared.theme import is_dark
 
 ITERATIONS = 10
-# For both matrices, of which the first has the titles, and the controls.
-ROOM, ROOM_ON_PROJECTOR = (5, 4, 4), (5, 4, 5)
+# For both matrices, whose squares are of one size though the first has names and the second a bar
+# of colours, and for the controls.
+ROOM, ROOM_ON_PROJECTOR = (11, 10, 9), (10, 10, 11)
+HEIGHT, HEIGHT_ON_PROJECTOR = 375, 340  # px
+WIDEST = 450  # px: more would leave the squares as they are, and part them from names and bar
 FILLS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
 LIMIT = 1.0  # of the colours: the largest covariance between two titles is about 0.8
 
@@ -85,17 +88,21 @@ def _chapter(moves: bool) -> None:
                 icon=":material/warning:",
             )
         _numbers(planted, story, frame)
+    large = presenting()
+    names = lesson.taste_middles() if large else True
     for column, gaussian, name in zip(
         pictures, (learned, planted.truth), ("Learned Σ", "Planted Σ"), strict=True
     ):
-        with column:
+        with column, st.container(width=WIDEST):
             if gaussian is None:
                 st.info("No iteration could be finished with these settings.")
                 continue
             chart(
                 figures.matrix_figure(
                     lesson.matrix(gaussian), planted.names, LIMIT, title=name,
-                    labels=gaussian is learned, bar=gaussian is not learned, dark=is_dark(),
+                    labels=names if gaussian is learned else False,
+                    bar=gaussian is not learned, dark=is_dark(),
+                    height=HEIGHT_ON_PROJECTOR if large else HEIGHT,
                 ),
                 _blocks(gaussian, name),
                 key=f"learn_{name[:7].lower()}",
@@ -170,7 +177,7 @@ def _numbers(planted: lesson.Planted, story: lesson.Story, frame: lesson.Frame) 
 def _spectrum(
     planted: lesson.Planted, learned: Gaussian | None, epsilon: float, count: int
 ) -> None:
-    left, right = st.columns(ROOM_FOR_CONTROLS, gap="medium")
+    left, right = beside()
     truth = lesson.eigenvalues(planted.truth)
     values = None if learned is None else lesson.eigenvalues(learned)
     with left:
@@ -201,7 +208,7 @@ def _spectrum(
 
 def _fills(chosen: Chosen) -> None:
     points = errors(chosen.users, chosen.epsilon, chosen.seed)
-    left, right = st.columns(ROOM_FOR_CONTROLS, gap="medium")
+    left, right = beside()
     with left:
         head(
             "How much must be known",

@@ -15,8 +15,8 @@ from gmc_dashboard.shared.presenting import presenting
 EPSILONS = (0.0, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0)
 USERS_TWO = 80
 ROOM_FOR_CONTROLS = (2, 3)
-ROOM_FOR_PICTURE = (3, 2)  # with its legend beside it, which a projector does not show
-ROOM_ON_PROJECTOR = (1, 1)
+ROOM_FOR_PICTURE = (3, 2)  # with its legend beside it
+ROOM_ON_PROJECTOR = (6, 5)
 
 
 class Stage(NamedTuple):
@@ -39,6 +39,17 @@ def stage() -> Stage:
     left, right = st.columns(ROOM_ON_PROJECTOR if large else ROOM_FOR_PICTURE, gap="medium")
     numbers = above or right.container()
     return Stage(left.container(), numbers, right.container(), right.container())
+
+
+def beside() -> tuple[DeltaGenerator, DeltaGenerator]:
+    """Places for a picture's head and, to the right of it, the picture.
+
+    On a projector, where of the head only the title is left, the picture stands below it.
+    """
+    if presenting():
+        return st.container(), st.container()
+    left, right = st.columns(ROOM_FOR_CONTROLS, gap="medium")
+    return left, right
 
 
 def number_rows(*rows: Sequence[tuple[str, str] | tuple[str, str, str]]) -> None:

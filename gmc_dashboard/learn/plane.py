@@ -35,7 +35,8 @@ from gmc_dashboard.shared.units import minus
 _FILES = Path(__file__).parent / "plane_files"
 # One module, in the order in which its parts need each other.
 _SCRIPTS = ("maths.js", "drawing.js", "plane.js")
-SIZE, LARGE, FONT = 440, 480, 13  # px
+SIZE, LARGE, FONT = 440, 470, 13  # px
+ROOM, ROOM_LARGE = 190, 140  # px, that a legend needs beside the picture; else it stands below
 FLAT, WIDE = 1e-9, 100.0  # least determinant of an ellipse's covariance, and largest variance
 SEEN = "learn_plane_seen"  # number of the last change that the page has had
 
@@ -117,8 +118,8 @@ class Plane:
     slopes : how far a fill moves with the rating of a, and with that of b.
     rug : (movie, rating) of those who are only marked at the margin.
     next : number of the next user to be added.
-    legend : (sign, words). help : ("hands" or "keys", words), how it is moved. Neither is shown
-        on a projector.
+    legend : (sign, words). help : ("hands" or "keys", words), how it is moved; not shown on a
+        projector.
     """
 
     names: tuple[str, ...]
@@ -166,7 +167,11 @@ def data_of(plane: Plane, alt: str, seen: int) -> dict[str, Any]:
         "truth": None,
         "line": asdict(plane.line) if plane.line else None,
         "handles": asdict(plane.handles) if plane.handles else None,
-        "side": None if large else {"legend": list(plane.legend), "help": list(plane.help)},
+        "side": {
+            "legend": list(plane.legend),
+            "help": [] if large else list(plane.help),
+            "room": ROOM_LARGE if large else ROOM,
+        },
         **{name: getattr(plane, name) for name in ("next", "measured", "slopes", "noise")},
     }
     if plane.truth is not None:

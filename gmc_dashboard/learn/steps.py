@@ -11,8 +11,8 @@ from gmc_core import lesson
 from gmc_dashboard.learn import figures as figures
 from gmc_dashboard.learn import plane, users
 from gmc_dashboard.learn.parts import (
-    ROOM_FOR_CONTROLS,
     USERS_TWO,
+    beside,
     epsilon_slider,
     head,
     stage,
@@ -38,9 +38,8 @@ LOOP = (
     "present ellipse, the **M-step** measures the ellipse anew on the filled-in table. *Planted* "
     "is the ellipse that the users were drawn from: the truth that the method has to find."
 )
+WHY_TITLE = "What ε does, and why the paper needs it"
 WHY = """
-#### What ε does, and why the paper needs it
-
 1. **The problem.** The M-step measures the spread of the filled-in table as if every entry had
    been rated. But a fill is a conditional mean, and the true ratings scatter around it. In
    chapter 1 a movie's ratings have variance 1; the fills for it have only .8² = .64, and what they
@@ -97,7 +96,7 @@ LEGEND = (
     ("a", "only {}, rest filled in"),
     ("b", "only {}, rest filled in"),
     ("ring truth", "planted truth"),
-    ("ring filled", "learned (95 %)"),
+    ("ring filled", "learned (95\u00a0%)"),
 )
 HELP = (
     (
@@ -158,9 +157,13 @@ def _chapter(moves: bool) -> None:
         _numbers(planted, frame)
     truth = lesson.eigenvalues(planted.truth)[0]
     _thickness(planted, chosen, float(truth), frame.iteration)
-    with st.container(border=True):
-        st.markdown(WHY)
-    st.markdown(NOISE)
+    # Much to read: on a projector only for who asks for it.
+    with st.expander(WHY_TITLE) if presenting() else st.container(border=True):
+        st.markdown(WHY if presenting() else f"#### {WHY_TITLE}\n{WHY}")
+        if presenting():
+            st.markdown(NOISE)
+    if not presenting():
+        st.markdown(NOISE)
 
 
 class Chosen(NamedTuple):
@@ -352,7 +355,7 @@ def _thickness(planted: lesson.Planted, chosen: Chosen, truth: float, current: i
         name: [float(lesson.eigenvalues(g)[0]) for g in told.gaussians]
         for name, told in stories.items()
     }
-    left, right = st.columns(ROOM_FOR_CONTROLS, gap="medium")
+    left, right = beside()
     with left:
         head(
             "How thick the ellipse stays",

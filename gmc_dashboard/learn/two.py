@@ -33,10 +33,10 @@ PRESS = "A click on a slider and the arrow keys move it in small steps."
 LEGEND = (
     ("both", "users who rated both"),
     ("rug a", "at the margin: who rated one"),
-    ("ring filled", "half of the users, 95 %"),
+    ("ring filled", "half of the users, 95\u00a0%"),
     ("rating", "line of this user"),
     ("posterior", "belief along it"),
-    ("diamond", "the fill, 95 % interval"),
+    ("diamond", "the fill, 95\u00a0% interval"),
 )
 FIRST = (
     "Each dot is a user: their taste *f* for two movies, *a* and *b*. **Those who like one movie "

@@ -43,9 +43,9 @@ def bytes_text(count: float) -> str:
     return f"{count:,.0f} bytes"
 
 
-def flops_text(flops: float) -> str:
-    """An amount of arithmetic in a readable unit."""
+def flops_text(flops: float, like: float | None = None) -> str:
+    """An amount of arithmetic in a readable unit; like : an amount whose unit is taken instead."""
     for unit, size in (("TFLOP", 1e12), ("GFLOP", 1e9), ("MFLOP", 1e6)):
-        if flops >= size:
-            return f"{flops / size:,.1f} {unit}"
+        if (flops if like is None else like) >= size:
+            return f"{flops / size:,.{1 if flops >= size else 2}f} {unit}"
     return f"{flops:,.0f} FLOP"

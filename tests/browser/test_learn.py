@@ -20,6 +20,11 @@ CALLS = """async ([source, calls]) => {
 }"""
 # The belief as the picture draws it, and as the core has computed it.
 DRAWN = "Number(document.querySelector('.gmc-plane').dataset.mean)"
+RUG = """[
+    document.querySelector('.gmc-plane .field').getBoundingClientRect().left,
+    Math.min(...[...document.querySelectorAll('.gmc-plane .rug.a')].map(
+        mark => mark.getBoundingClientRect().left)),
+]"""
 COLOUR = "getComputedStyle(document.querySelector('.gmc-plane .rating')).stroke"
 
 
@@ -109,6 +114,10 @@ def test_two_movies_are_taken_hold_of(app, page):
             )
     button(page, "First data").click()
     expect(correlation).to_have_value("0.8")
+    # Ratings that lie beyond the picture have no mark in the words beside it.
+    open_page(page, f"{app.url}/learn?learn_mean_a=1&learn_sd_a=1.6")
+    left, first = page.evaluate(RUG)
+    assert first >= left
 
 
 def drag(page, handle, right, down):

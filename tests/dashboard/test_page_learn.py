@@ -13,8 +13,10 @@ from stored_runs import charts, opened, texts, use_folders
 
 import gmc_dashboard
 from gmc_core import lesson
+from gmc_dashboard.learn import figures as figures
 from gmc_dashboard.learn import plane
-from gmc_dashboard.shared import playing
+from gmc_dashboard.learn.steps import WHY_TITLE
+from gmc_dashboard.shared import playing, units
 from gmc_dashboard.shared.components import PAGES
 
 CHAPTERS = ("two", "steps", "many", "cost")
@@ -366,6 +368,52 @@ def test_chapters_lead_on_and_back_and_keep_their_settings():
     assert at.segmented_control(key="chapter").value == CHAPTERS[1]
     at.button(key="learn_previous_chapter").click().run()
     assert sound(at).slider(key="learn_rating").value == 1.5
+
+
+# What is drawn, and how --------------------------------------------------------------------
+
+
+def test_a_level_is_named_in_the_legend_where_no_curve_crosses_its_name():
+    thick = figures.thickness_figure({"the paper's": [0.4, 0.2, 0.1]}, 0.2, 1)
+    spectrum = figures.spectrum_figure(np.ones(20), np.ones(20), 0.3)
+    for figure, words in ((thick, "planted: 0.20"), (spectrum, "the floor ε = 0.3")):
+        assert figure.data[-1].name == words
+        assert figure.data[-1].y[0] == figure.data[-1].y[1]
+        assert not [note for note in figure.layout.annotations if note.text]
+    assert spectrum.layout.xaxis.tickvals[0] == 1  # the first axis of Σ; there is none before it
+
+
+def test_the_entries_of_a_matrix_are_squares():
+    names = lesson.taste_names()
+    figure = figures.matrix_figure(np.eye(20), names, 1.0, title="Σ", labels=lesson.taste_middles())
+    assert figure.layout.yaxis.scaleanchor == "x"
+    assert figure.layout.xaxis.constrain == figure.layout.yaxis.constrain == "domain"
+    assert list(figure.layout.yaxis.ticktext) == ["space", "love", "crime"]
+    assert [names.index(name) for name in figure.layout.yaxis.tickvals] == [3, 10, 17]
+
+
+def test_on_a_projector_signs_are_named_and_pictures_have_the_width():
+    at = sound(opened("learn", chapter="steps", present="1"))
+    (shown,) = plane_of(at)
+    assert [words for _, words in shown["side"]["legend"]][3:] == [
+        "planted truth",
+        "learned (95\u00a0%)",
+    ]
+    assert shown["side"]["help"] == []
+    # Beside a title alone, two fifths of the screen would be empty.
+    in_columns = [chart for column in at.columns for chart in column.get("plotly_chart")]
+    assert len(at.get("plotly_chart")) == 1 and not in_columns
+    assert [part.label for part in at.expander] == [WHY_TITLE]
+    at = sound(opened("learn", chapter="steps"))
+    assert plane_of(at)[0]["side"]["help"] and not at.expander
+    assert f"#### {WHY_TITLE}" in texts(at)
+
+
+def test_what_is_compared_has_one_unit():
+    at = sound(opened("learn", chapter="cost"))
+    assert number(at, "The paper's formula") == "0.67 GFLOP"
+    assert units.flops_text(674.5e6) == "674.5 MFLOP"
+    assert units.flops_text(3e12, like=2e9) == "3,000.0 GFLOP"
 
 
 def test_nonsense_in_the_link_is_ignored():

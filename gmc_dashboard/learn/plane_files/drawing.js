@@ -61,7 +61,7 @@ class Drawing {
     this.left = 2.6 * font
     this.bottom = 3 * font
     this.span = Math.min(this.size - this.left - 6, this.size - this.bottom - 6)
-    this.root.classList.toggle('narrow', wide < this.size + (side ? 190 : 0))
+    this.root.classList.toggle('narrow', wide < this.size + (side?.room ?? 0))
   }
 
   px([x, y]) {
@@ -154,6 +154,7 @@ class Drawing {
     this.layers.rug.replaceChildren()
     const [left, bottom] = this.px([this.data.range[0], this.data.range[0]])
     for (const {movie, rating} of rug) {
+      if (within(rating, this.data.range) !== rating) continue  // beyond the margin itself
       const [x, y] = this.px([rating, rating])
       const d = movie === 0 ? `M${x} ${bottom - 3}v-12` : `M${left + 3} ${y}h12`
       make('path', {class: movie === 0 ? 'rug a' : 'rug b', d}, this.layers.rug)

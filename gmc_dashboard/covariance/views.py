@@ -16,11 +16,13 @@ from gmc_dashboard.recommend.figures import default_min_ratings
 from gmc_dashboard.shared import context, link_state
 from gmc_dashboard.shared.components import chart, download, escape, fact
 from gmc_dashboard.shared.frames import frame
+from gmc_dashboard.shared.presenting import presenting
 from gmc_dashboard.shared.tables import to_csv
 from gmc_dashboard.shared.theme import is_dark
 from gmc_dashboard.shared.title_options import offered
 
 AXES_SHOWN = 8
+ENDS, ENDS_PRESENTED = 8, 5  # titles at either end of an axis
 EIGENVALUES = 20
 # The controls above take 21 rem, the note of a better run 3.5 and the tour's card 4.5 where there
 # is one; a window that is not high scrolls rather than squeezes.
@@ -103,7 +105,8 @@ def taste_axes(run: Run, model: GaussianModel) -> None:
     leading = covariance_data.spectrum(key, model, min(EIGENVALUES, len(model.items)))
     left, right = st.columns([5, 2], vertical_alignment="bottom")
     least = min_ratings_box(right, model, "axes_least")
-    axes = taste.taste_axes(model, leading, ends=8, min_ratings=least)[:AXES_SHOWN]
+    ends_shown = ENDS_PRESENTED if presenting() else ENDS
+    axes = taste.taste_axes(model, leading, ends=ends_shown, min_ratings=least)[:AXES_SHOWN]
     number = left.segmented_control(
         "Axis, by falling share of the total variance",
         [axis.number for axis in axes],

@@ -14,6 +14,7 @@ from gmc_core.data.readers import DelimitedOptions, Preview
 from gmc_dashboard.data import own_file
 from gmc_dashboard.shared import context, sources
 from gmc_dashboard.shared.components import escape, fact, guard, told
+from gmc_dashboard.shared.presenting import presenting
 from gmc_dashboard.shared.units import bytes_text
 
 MODES = {"sample": "Sample", "named": "Named data set", "own": "My own file"}
@@ -76,6 +77,8 @@ def _select(data: str) -> None:
 
 def _sample() -> str:
     entry = datasets.info("sample")
+    if presenting():  # the numbers below say it, and a tab there has the licence
+        return ""
     st.markdown(
         f"{entry.ratings:,} half-star ratings of {entry.items:,} movies by {entry.users:,} users "
         "of MovieLens. It comes with this program: nothing to download."

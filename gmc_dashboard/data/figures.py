@@ -188,7 +188,7 @@ def work_by_user(
     style(
         fig,
         title="Who the E-step's time goes to",
-        x="% of the users, those with most ratings first",
+        x="% of the users, most ratings first",
         y="% of the arithmetic",
         height=height,
         dark=dark,

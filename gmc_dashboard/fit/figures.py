@@ -24,6 +24,9 @@ MARKERS = ("square", "diamond", "triangle-up", "x", "star")
 SIGNS = ("●", "■", "◆", "▲", "✖", "★")  # the same in a text, after that of the first line
 FAINT = 0.4  # opacity of the lines that are not in focus
 REFERENCE_DASHES = ("dot", "dash", "dashdot", "longdash", "longdashdot")
+HEIGHT, TEXT = 380, 12  # px, of the figure of NMAE and of its labels
+AROUND = 76  # px of it that are not the field: axis title, ticks, margins
+LEAST_GAP = 0.07  # between two labels, as a share of the axis
 
 
 def nmae_figure(
@@ -35,6 +38,8 @@ def nmae_figure(
     own: str = "",
     within: Sequence[float] = (),
     focus: str = "",
+    height: int = HEIGHT,
+    text: int = TEXT,
     dark: bool = False,
     revision: str = "fit",
 ) -> go.Figure:
@@ -50,6 +55,7 @@ def nmae_figure(
         beside others.
     within : errors that the axis reaches in any case, so that it stands while lines are added.
     focus : the label of the line that is spoken of; the others are faint. "" for none.
+    height, text : px, of the figure and of the letters with which its labels will be shown.
     dark : the theme. revision : changes when a reader's zoom should be forgotten.
     """
     figure = go.Figure()
@@ -72,11 +78,12 @@ def nmae_figure(
             hovertemplate="%{y:.5g}",
         )
         labels += _end_label(lines, label, colour)
-    _finish(figure, "NMAE", iterations, dark, revision, height=380, legend=False)
+    _finish(figure, "NMAE", iterations, dark, revision, height=height, legend=False)
     every = [*curves, *(curve for lines in (others or {}).values() for curve in lines)]
     _add_references(figure, references or {}, iterations, colors)
     labels += [(label, value, colors.muted) for label, value in (references or {}).items()]
-    _label_right(figure, labels, [*_points(every, "nmae"), *within], focus)
+    gap = max(1.15 * text / (height - AROUND), LEAST_GAP)
+    _label_right(figure, labels, [*_points(every, "nmae"), *within], gap, focus)
     return figure
 
 
@@ -309,12 +316,16 @@ def _label_right(
     figure: go.Figure,
     labels: Sequence[tuple[str, float, str]],
     points: Sequence[float],
+    gap: float,
     focus: str,
 ) -> None:
-    """Names of lines (label, value, colour) at the right end, without touching each other."""
+    """Names of lines (label, value, colour) at the right end, without touching each other.
+
+    gap : between two of them, as a share of the axis.
+    """
     ordered = sorted(labels, key=lambda item: item[1])
     low, high = _span([*(value for _, value, _ in ordered), *points])
-    places = spread([value for _, value, _ in ordered], 0.07 * (high - low))
+    places = spread([value for _, value, _ in ordered], gap * (high - low))
     for (label, value, colour), place in zip(ordered, places, strict=True):
         text = f"{html.escape(label, quote=False)} {value:.4f}"
         figure.add_annotation(
@@ -324,7 +335,7 @@ def _label_right(
             text=f"<b>{text}</b>" if focus and label == focus else text,
             showarrow=False,
             xanchor="left",
-            font={"size": 12, "color": colour},
+            font={"size": TEXT, "color": colour},
         )
     if ordered:
         figure.update_layout(margin_r=8 + 7 * max(len(label) + 7 for label, _, _ in ordered))

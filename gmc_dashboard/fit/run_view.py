@@ -31,7 +31,7 @@ from gmc_dashboard.fit.run_words import (
 from gmc_dashboard.shared import context, found_run, tour
 from gmc_dashboard.shared.components import chart, escape, guard, told
 from gmc_dashboard.shared.control_bar import Action, Badge, control_bar
-from gmc_dashboard.shared.presenting import presenting
+from gmc_dashboard.shared.presenting import LEAST, presenting
 from gmc_dashboard.shared.references import PAPER_LABEL, References, references, try_again
 from gmc_dashboard.shared.run_actions import cancel, exports, resume, start_worker
 from gmc_dashboard.shared.theme import is_dark
@@ -94,11 +94,10 @@ def show(run: Run) -> None:
                     advice.show(run, seen, others, MOST_BRIEFLY if briefly else advice.SHOWN)
                 if briefly and filmed:
                     playing.controls(run, length)
-        if tour.asked() is None and whole:  # a tour's sentence says what came of them
+        if whole and not briefly:
             overlay.outcomes(run, others)
     pending = not known.ready or any(one.state in overlay.ACTIVE for one in (run, *others))
-    moves = playing.is_playing(run)
-    every = playing.SECONDS if moves else POLL_SECONDS if pending else None
+    every = playing.SECONDS if playing.is_playing(run) else POLL_SECONDS if pending else None
     states = tuple(_frame(one) for one in (run, *others))
     for place, part in ((said, _progress), (drawn, _nmae), (st.container(), _details)):
         with place:
@@ -108,6 +107,8 @@ def show(run: Run) -> None:
                     playing.controls(run, length)
                 if whole and _figure(run):
                     st.caption(result_sentence(run, known.lines))
+            if part is _nmae and briefly and whole and tour.asked() is None:
+                overlay.outcomes(run, others)  # on a projector below the curves
     if tour.asked() is None:
         if run.state == "finished":
             overlay.picker(run, others)
@@ -237,6 +238,8 @@ def _nmae(states: Frames, ready: bool, problem: str) -> None:
     curves = playing.cut(context.curves_of(run), at)
     labels = overlay.labels(run, others, short=True)
     beside = {labels[other.id]: playing.cut(context.curves_of(other), at) for other in others}
+    # More stands above it. In a tour it has one height, with which nothing moves from step to step.
+    low = tour.asked() is not None or (beside and presenting())
     figure = figures.nmae_figure(
         curves,
         known.lines,
@@ -246,12 +249,11 @@ def _nmae(states: Frames, ready: bool, problem: str) -> None:
         # One axis for all steps of the tour, whose curve stands out.
         within=tour.errors(),
         focus=labels.get(tour.subject(), ""),
+        height=BESIDE_HEIGHT if low else figures.HEIGHT,
+        text=LEAST if presenting() else figures.TEXT,
         dark=is_dark(),
         revision=run.id,
     )
-    # More stands above it. In a tour it has one height, with which nothing moves from step to step.
-    if tour.asked() is not None or (beside and presenting()):
-        figure.update_layout(height=BESIDE_HEIGHT)
     chart(
         figure,
         figures.describe_nmae(curves, known.lines, beside),
@@ -335,10 +337,7 @@ def _repeat_more(run: Run, repetitions: int) -> None:
 def _status(run: Run, curves: Curves, seen: Evidence | None = None) -> None:
     text = status_text(run, curves)
     if run.state == "failed":
-        st.error(
-            f"{told(run.message)}  \n{remedy(run)}",
-            icon=":material/error:",
-        )
+        st.error(f"{told(run.message)}  \n{remedy(run)}", icon=":material/error:")
     elif run.state == "interrupted":
         st.warning(
             f"{told(run.message) or 'The worker ended before the run did.'} {text} Nothing that "

@@ -274,6 +274,7 @@ def _rest(
             f"gmc reproduce --table {number} --data {_place(source)} "
             f"--systems {','.join(missing)} --repetitions {REPETITIONS} --dtype float32",
             language="sh",
+            wrap_lines=True,
         )
         if clicked and source is not None:
             begin(table, missing, source)

@@ -17,6 +17,7 @@ from gmc_core.gaussian.settings import PAPER_EPSILON
 from gmc_core.runs.sensitivity import SensitivityCurve
 from gmc_dashboard.shared.theme import Palette, count_axis, faint, palette, style
 
+HEIGHT = 360  # px
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "star", "cross", "pentagon")
 
 
@@ -27,6 +28,7 @@ def epsilon_figure(
     *,
     paper: float = PAPER_EPSILON,
     bias: float | None = None,
+    height: int = HEIGHT,
     dark: bool = False,
     revision: str = "sweep",
 ) -> go.Figure:
@@ -76,12 +78,12 @@ def epsilon_figure(
         figure,
         x="ε (log scale)",
         y="NMAE",
-        height=360,
+        height=height,
         uirevision=revision,
         dark=dark,
         legend=len(steps) > 1 or bias is not None,
     )
-    # Below the axis: the top belongs to the paper's mark.
+    # Below the axis: the top belongs to the picture's tools.
     figure.update_layout(legend={"y": -0.16, "yanchor": "top"})
     _epsilon_axis(figure, epsilons)
     _mark_paper(figure, colors, paper)
@@ -110,6 +112,7 @@ def iterations_figure(
     *,
     iterations: int,
     paper: float = PAPER_EPSILON,
+    height: int = HEIGHT,
     dark: bool = False,
     revision: str = "sweep",
 ) -> go.Figure:
@@ -138,7 +141,9 @@ def iterations_figure(
             line={"color": colour, "width": 3 if marked else 2},
             hovertemplate="%{y:.4f}",
         )
-    style(figure, x="iteration", y="NMAE", height=360, uirevision=revision, dark=dark, legend=True)
+    style(
+        figure, x="iteration", y="NMAE", height=height, uirevision=revision, dark=dark, legend=True
+    )
     figure.update_layout(
         hovermode="x unified",
         legend={"orientation": "v", "x": 1.01, "xanchor": "left", "y": 1, "yanchor": "top"},
@@ -252,12 +257,17 @@ def _mark_paper(figure: go.Figure, colors: Palette, paper: float) -> None:
     low, high = figure.layout.xaxis.range
     if not low <= math.log10(paper) <= high:
         return
-    figure.add_vline(x=paper, line={"color": colors.muted, "width": 1.5, "dash": "dash"})
+    figure.add_vline(
+        x=paper,
+        line={"color": colors.muted, "width": 1.5, "dash": "dot"},
+    )
     figure.add_annotation(
         x=math.log10(paper),  # annotations, unlike shapes, take the logarithm
         y=1,
         yref="paper",
-        yanchor="bottom",
+        # Inside: above the field a projector has the legend, and here the curves are lowest.
+        yanchor="top",
+        xanchor="left",
         text=f"the paper’s ε = {paper:g}",
         showarrow=False,
         font={"color": colors.muted, "size": 12},

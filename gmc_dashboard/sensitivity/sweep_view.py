@@ -27,12 +27,14 @@ from gmc_dashboard.sensitivity import figures as figures
 from gmc_dashboard.shared import context, found_run
 from gmc_dashboard.shared.components import chart, download, guard, told
 from gmc_dashboard.shared.control_bar import Action, control_bar
+from gmc_dashboard.shared.presenting import presenting
 from gmc_dashboard.shared.run_actions import cancel, exports, resume, start_worker
 from gmc_dashboard.shared.tables import to_csv
 from gmc_dashboard.shared.theme import is_dark
 from gmc_dashboard.shared.units import LONGER, whole_duration
 
 POLL_SECONDS = 1.5
+HEIGHT_ON_PROJECTOR = 350  # px of the curves: what the verdict leaves of a screen
 
 
 def show(sweep: Run) -> None:
@@ -116,7 +118,7 @@ def _body(identity: str, state: str) -> None:
     found = sensitivity_curve(table)
     paper, bias = _paper(children), bias_of(children)
     if found is not None:
-        text = verdict(found, paper, complete=done == total)
+        text = verdict(found, paper, complete=done == total, briefly=presenting())
         st.markdown(f"{text} {against_bias(found, bias)}")
         st.caption(OPTIMISTIC)
     _charts(sweep, table, found, paper, bias)
@@ -221,11 +223,14 @@ def _charts(
     config = SweepConfig.of(sweep)
     epsilons, steps = sorted(config.epsilons), sorted(config.iterations)
     options: dict[str, Any] = {"dark": is_dark(), "revision": sweep.id}
+    height = HEIGHT_ON_PROJECTOR if presenting() else figures.HEIGHT
     left, right = st.columns(2, gap="small")
     with left:
         st.markdown("**NMAE against ε**, with the range over seeds")
         chart(
-            figures.epsilon_figure(table, epsilons, found, paper=paper, bias=bias, **options),
+            figures.epsilon_figure(
+                table, epsilons, found, paper=paper, bias=bias, height=height, **options
+            ),
             figures.describe_epsilon(table),
             key="epsilon_chart",
             waits="Waiting for the first fit",
@@ -236,7 +241,9 @@ def _charts(
         lines = sweep_results(context.store(), sweep.id, iterations=every)
         lines = lines.rename(columns={"iterations": "iteration"})
         chart(
-            figures.iterations_figure(lines, iterations=max(steps), paper=paper, **options),
+            figures.iterations_figure(
+                lines, iterations=max(steps), paper=paper, height=height, **options
+            ),
             figures.describe_iterations(lines),
             key="iterations_chart",
             waits="Waiting for the first fit",
@@ -250,8 +257,14 @@ def _charts(
     )
 
 
-def verdict(found: SensitivityCurve, paper: float = PAPER_EPSILON, *, complete: bool = True) -> str:
-    """Where the best is and how flat the curve around it is."""
+def verdict(
+    found: SensitivityCurve,
+    paper: float = PAPER_EPSILON,
+    *,
+    complete: bool = True,
+    briefly: bool = False,
+) -> str:
+    """Where the best is and how flat the curve around it is; briefly : without what it rests on."""
     best, line = found.best, found.at(found.best.iterations)
     parts = [
         f"{'Best' if complete else 'Best so far'}: **ε = {best.epsilon:.3g}, L = "
@@ -269,6 +282,7 @@ def verdict(found: SensitivityCurve, paper: float = PAPER_EPSILON, *, complete: 
                 f"Within one standard error for ε from **{found.low:.3g} to {found.high:.3g}** "
                 f"({inside} of {len(line)} values, {found.decades:.1f} decades{_open(found)})."
             )
+    if len(line) > 1 and not briefly:
         parts.append(
             f"Over all ε with this L, NMAE varies by {found.spread:.4f}, "
             f"{100 * found.relative_spread:.1f} % of the best; the worst is ε = "
@@ -280,6 +294,8 @@ def verdict(found: SensitivityCurve, paper: float = PAPER_EPSILON, *, complete: 
             f"The paper’s ε = {paper:g} is {own.gap:.4f} above the best, {relation} one standard "
             "error."
         )
+    if briefly:
+        return " ".join(parts)
     several = any(cell.method == "paired" for cell in line if cell is not best)
     parts.append(
         "Standard errors are those of paired differences over the seeds."

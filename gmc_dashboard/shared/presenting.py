@@ -38,6 +38,8 @@ label [data-testid="stTooltipIcon"], [data-testid="stWidgetLabel"] [data-testid=
 [data-testid="stMain"] h1 { font-size: 1.4rem; padding: 0 }
 [data-testid="stMain"] :is(h2, h3) { font-size: 1.1rem; padding: 0 0 .3rem; line-height: 1.2 }
 [data-testid="stMain"] .katex { font-size: 1.25em }
+[data-testid="stMain"] .katex-display > .katex { font-size: 1em }
+[data-testid="stMain"] :is(p, li) code { font-size: 18px !important }
 [data-testid="stMain"] [data-testid="stMetric"] { padding: .3rem .6rem }
 [data-testid="stMain"] [data-testid="stButton"] button { padding-inline: .5rem }
 [data-testid="stMain"] :is([data-testid="stBadge"], .stBadge, [data-testid="stThumbValue"],

@@ -1,5 +1,7 @@
 """Figures of a fit: the right data, steady axes, legible labels, text alternatives."""
 
+from itertools import pairwise
+
 import pytest
 from made_records import record
 
@@ -129,3 +131,16 @@ def test_other_runs_have_lines_of_their_own_with_their_names_at_the_end():
 def test_a_run_that_has_not_begun_draws_no_name():
     figure = nmae_figure([ONE], iterations=10, others={"waiting": [[]]}, own="this")
     assert [note.text for note in figure.layout.annotations] == ["this 0.4300"]
+
+
+def test_labels_of_large_type_do_not_touch_in_a_low_figure():
+    curves = [[record(1, 0.44), record(2, 0.43)]]
+    levels = {"item mean": 0.464, "user mean": 0.457, "bias": 0.413}
+    for height, text in ((380, 12), (280, 18)):
+        figure = nmae_figure(curves, levels, iterations=2, own="one", height=height, text=text)
+        low, high = figure.layout.yaxis.range
+        places = sorted(note.y for note in figure.layout.annotations)
+        field = height - 76
+        apart = min(b - a for a, b in pairwise(places)) / (high - low) * field
+        assert apart >= 0.95 * text
+        assert figure.layout.height == height

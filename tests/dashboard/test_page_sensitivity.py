@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from dataclasses import replace
@@ -295,3 +296,14 @@ def test_the_best_setting_is_fitted_by_one_button(store, asked):
 def test_an_unfinished_sweep_has_no_best_yet(store):
     at = opened("sensitivity", sweep=stored_sweep(store, 1, "queued").id)
     assert "fit_best" not in {button.key for button in at.button}
+
+
+def test_on_a_projector_the_verdict_is_short_and_its_curves_are_on_the_screen(store, asked):
+    sweep = stored_sweep(store)
+    for present, told in (("0", True), ("1", False)):
+        at = opened("sensitivity", sweep=sweep.id, present=present)
+        assert not at.exception
+        assert ("Over all ε with this L" in texts(at)) == told
+        assert "Best: **ε" in texts(at)
+        heights = [json.loads(c.proto.spec)["layout"]["height"] for c in at.get("plotly_chart")]
+        assert (heights[0] == heights[1] <= 350) != told

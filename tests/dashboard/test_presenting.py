@@ -13,6 +13,7 @@ import streamlit as st
 from stored_runs import opened, stored, texts, use_folders
 
 from gmc_core.data.ratings import RatingScale
+from gmc_core.gaussian.settings import FitSettings
 from gmc_core.protocol.metrics import PairedDifference
 from gmc_core.runs.findings import BIAS, Evidence, next_steps
 from gmc_core.runs.store import Store
@@ -427,3 +428,37 @@ def test_a_projected_table_has_the_labels_and_formats_of_its_columns():
         assert f">{expected}<" in cells
     assert list(shown.data.columns) == ["Title", "NMAE", "gain", "n", "share"]
     assert pd.api.types.is_numeric_dtype(shown.data["NMAE"])  # stays flush right
+
+
+def test_on_a_projector_curves_stand_above_what_came_of_others(asked, tmp_path):
+    with Store(tmp_path / "home") as store:
+        run = stored(store)
+        other = stored(store, config=stored_runs.small(fit=FitSettings(iterations=4, epsilon=1.0)))
+    places = {}
+    for present in ("0", "1"):
+        at = opened("fit", run=run.id, present=present, **{"with": other.id})
+        assert not at.exception
+        kinds = walked(at.main)
+        chart = next(i for i, (kind, _) in enumerate(kinds) if kind == "plotly_chart")
+        words = next(i for i, (_, text) in enumerate(kinds) if "-badge[finished] **" in text)
+        places[present] = chart < words
+    assert places == {"0": False, "1": True}
+
+
+def walked(block):
+    """Kind and text of each element, in the order of the page."""
+    found = []
+    for part in block.children.values():
+        if hasattr(part, "children"):
+            found += walked(part)
+        else:
+            found.append((part.type, str(getattr(part, "value", "") or "")))
+    return found
+
+
+def test_a_projector_has_the_sample_in_figures_and_formulas_in_their_columns():
+    at = opened("data", present="1")
+    assert not at.exception
+    assert "nothing to download" not in texts(at)
+    assert "nothing to download" in texts(opened("data"))
+    assert ".katex-display > .katex { font-size: 1em }" in styles(at)  # as wide as a column holds

@@ -162,6 +162,7 @@ def show(identity: str) -> None:
     except StoreError as error:
         st.error(escape(str(error)), icon=":material/error:")
         st.button("New sweep", key="new_sweep", type="primary", on_click=sweep_view.leave)
+        st.page_link("pages/runs.py", label="All runs", icon=":material/list_alt:")
         return
     if sweep.kind == "sweep":
         sweep_view.show(sweep)

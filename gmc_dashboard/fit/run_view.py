@@ -59,6 +59,7 @@ _COMPACT = """<style>
 .st-key-said [data-testid="stAlertContainer"] { padding: .7rem .8rem }
 </style>"""
 BESIDE_HEIGHT = 280  # pixels of the chart of several runs where it stands below the words
+RESUMED = "Nothing that is shown here is lost: resume it to finish."
 MOST_BRIEFLY = 2  # next steps that are offered there
 
 Curves = list[list[IterationRecord]]
@@ -234,6 +235,8 @@ def _nmae(states: Frames, ready: bool, problem: str) -> None:
     if run.config.protocol == "none":
         st.caption("Nothing is held out under this protocol, so there is no NMAE, RMSE or MAE.")
         return
+    if _has_nothing(run, others):
+        return
     at = playing.place(run)
     curves = playing.cut(context.curves_of(run), at)
     labels = overlay.labels(run, others, short=True)
@@ -262,11 +265,16 @@ def _nmae(states: Frames, ready: bool, problem: str) -> None:
     )
 
 
+def _has_nothing(run: Run, others: Sequence[Run]) -> bool:
+    """Whether nothing will ever be there to draw, beside lines of averages."""
+    return run.ended_for_good and not others and not any(context.curves_of(run))
+
+
 @guard()
 def _details(states: Frames, ready: bool, problem: str) -> None:
     """What the lines are, and all that is measured besides; in a tour only the former."""
-    run, _, known = _fresh(states, ready, problem)
-    if run.config.protocol != "none":
+    run, others, known = _fresh(states, ready, problem)
+    if run.config.protocol != "none" and not _has_nothing(run, others):
         st.caption(_comparison_note(run, known))
     if tour.asked() is not None:
         return
@@ -340,13 +348,16 @@ def _status(run: Run, curves: Curves, seen: Evidence | None = None) -> None:
         st.error(f"{told(run.message)}  \n{remedy(run)}", icon=":material/error:")
     elif run.state == "interrupted":
         st.warning(
-            f"{told(run.message) or 'The worker ended before the run did.'} {text} Nothing that "
-            "is shown here is lost: resume it to finish.",
+            f"{told(run.message) or 'The worker ended before the run did.'} {text} "
+            + (RESUMED if any(curves) else "Resume it to begin again."),
             icon=":material/power_off:",
         )
     elif run.state == "cancelled":
         st.info(
-            f"{text} What it reached can be used as a partial model, or resumed.",
+            f"{text} What it reached can be used as a partial model, or resumed."
+            if any(curves)
+            else "It was stopped before its first iteration had ended, so nothing can be shown. "
+            "Resume it, or set up a new fit.",
             icon=":material/stop_circle:",
         )
     elif run.state == "finished" and _briefly():

@@ -255,9 +255,11 @@ def _ask(scale: RatingScale, play: Play, players: tuple[str, ...], key: str) -> 
             )
         if asked := st.session_state.get(state):
             whose = "" if len(keys) == 1 else f" of {escape(', '.join(asked))}"
+            one = len(asked) == 1
             st.markdown(
-                f":material/front_hand: The slider{whose} has not been moved. Move it to guess, or "
-                f"press “Reveal” again if {middle:g} is the guess."
+                f":material/front_hand: The {'slider' if one else 'sliders'}{whose} "
+                f"{'has' if one else 'have'} not been moved. Move {'it' if one else 'them'} to "
+                f"guess, or press “Reveal” again if {middle:g} is the guess."
             )
         st.form_submit_button("Reveal", type="primary", key="reveal", on_click=give)
 

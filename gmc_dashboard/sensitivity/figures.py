@@ -267,7 +267,7 @@ def _mark_paper(figure: go.Figure, colors: Palette, paper: float) -> None:
         yref="paper",
         # Inside: above the field a projector has the legend, and here the curves are lowest.
         yanchor="top",
-        xanchor="left",
+        xanchor="left" if math.log10(paper) < (low + high) / 2 else "right",
         text=f"the paper’s ε = {paper:g}",
         showarrow=False,
         font={"color": colors.muted, "size": 12},

@@ -31,7 +31,7 @@ from gmc_dashboard.shared.presenting import presenting
 from gmc_dashboard.shared.run_actions import cancel, exports, resume, start_worker
 from gmc_dashboard.shared.tables import to_csv
 from gmc_dashboard.shared.theme import is_dark
-from gmc_dashboard.shared.units import LONGER, whole_duration
+from gmc_dashboard.shared.units import ENDED, LONGER, whole_duration
 
 POLL_SECONDS = 1.5
 HEIGHT_ON_PROJECTOR = 350  # px of the curves: what the verdict leaves of a screen
@@ -110,7 +110,7 @@ def _body(identity: str, state: str) -> None:
         failed = sorted({run.message for run in children if run.state == "failed"})
         reason = f" {told(' '.join(failed))}" if failed else ""
         st.warning(
-            f"The sweep is {STATES[sweep.state][0]}: {done} of {total} fits are done.{reason} "
+            f"The sweep {ENDED[sweep.state]}: {done} of {total} fits are done.{reason} "
             "“Resume” computes the rest.",
             icon=STATES[sweep.state][2],
         )

@@ -13,6 +13,7 @@ from gmc_core.runs.store.naming import distinct_names
 from gmc_dashboard.shared import better_run, context
 from gmc_dashboard.shared.components import empty_state, escape, guard, told
 from gmc_dashboard.shared.linked_choice import linked_choice
+from gmc_dashboard.shared.units import ENDED
 
 POLL_SECONDS = 2.0
 
@@ -176,7 +177,8 @@ def _explain_missing(id: str, instead: str) -> None:
     elif run.comparison is not None:
         text = "A comparison keeps predictions and no models."
     else:
-        text = f"The run {escape(context.run_label(run))} is {run.state} and has no model."
+        ended = ENDED.get(run.state, f"is {run.state}")
+        text = f"The run “{escape(context.run_label(run))}” {ended} and has no model."
         text += f" {told(run.message)}" if run.message else ""
     st.info(f"{text} {instead}", icon=":material/info:")
 

@@ -43,6 +43,15 @@ def bytes_text(count: float) -> str:
     return f"{count:,.0f} bytes"
 
 
+# How a run ended, after its name.
+ENDED = {
+    "finished": "has finished",
+    "failed": "has failed",
+    "cancelled": "was cancelled",
+    "interrupted": "was interrupted",
+}
+
+
 def flops_text(flops: float, like: float | None = None) -> str:
     """An amount of arithmetic in a readable unit; like : an amount whose unit is taken instead."""
     for unit, size in (("TFLOP", 1e12), ("GFLOP", 1e9), ("MFLOP", 1e6)):

@@ -69,7 +69,7 @@ def test_a_cancelled_run_without_a_model_is_explained(empty):
     run = empty.submit(small(), label="stopped")
     empty.cancel(run.id)
     at = opened(PAGE, run=run.id)
-    assert "is cancelled and has no model" in texts(at)
+    assert "was cancelled and has no model" in texts(at)
     assert "There is no fitted model yet" in texts(at)
 
 

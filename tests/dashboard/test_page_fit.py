@@ -427,7 +427,7 @@ def test_what_would_fail_again_leads_to_other_settings(store, kind, leads):
 def test_what_ended_before_its_first_iteration_waits_for_none(store):
     at = ready(opened("fit", run=stored(store, "failed", done=0, message="No memory.").id))
     assert "No memory." in at.error[0].value
-    assert len(charts(at)) == 1  # the baselines; the rest would be empty axes
+    assert not charts(at)  # lines of averages alone, and empty axes
     assert "Errors in ratings" not in texts(at)
     assert "No iteration" in run_words.first_iteration(store.runs()[0])
 
@@ -817,3 +817,16 @@ def test_a_random_run_is_told_with_its_rmse(store):
     at = opened("fit", run=run.id)
     assert not at.exception
     assert "**RMSE 0.9000**" in texts(at) and "random 20 %" in run.title
+
+
+@pytest.mark.parametrize("state", ["cancelled", "interrupted", "failed"])
+def test_a_run_that_ended_before_its_first_iteration_draws_no_axes(store, state):
+    at = ready(opened("fit", run=stored(store, state, done=0, message="Told.").id))
+    assert not at.exception
+    assert not at.get("plotly_chart")
+    assert "Dashed lines" not in texts(at)
+    assert "partial model" not in texts(at) and "shown here is lost" not in texts(at)
+    if state == "cancelled":
+        assert "before its first iteration" in at.info[0].value
+    some = ready(opened("fit", run=stored(store, state, done=2, message="Told.").id))
+    assert some.get("plotly_chart")

@@ -108,6 +108,10 @@ def test_before_the_guess_the_page_depends_on_nothing_that_is_hidden(ids, monkey
     assert sent(again) == before
     asked = button(again, "Reveal").click().run()
     assert "has not been moved" in texts(asked)
+    several = opened(PAGE, run=ids["weak"], who=GUESS, game="3")
+    several = several.text_input(key="game_players").set_value("Ann, Ben").run()
+    several = button(several, "Reveal").click().run()
+    assert "The sliders of Ann, Ben have not been moved. Move them" in texts(several)
     assert "The user gave it" not in texts(asked)
     asked.slider[0].set_value(4.0)
     assert "The user gave it" in texts(button(asked, "Reveal").click().run())

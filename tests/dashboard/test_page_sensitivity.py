@@ -307,3 +307,30 @@ def test_on_a_projector_the_verdict_is_short_and_its_curves_are_on_the_screen(st
         assert "Best: **ε" in texts(at)
         heights = [json.loads(c.proto.spec)["layout"]["height"] for c in at.get("plotly_chart")]
         assert (heights[0] == heights[1] <= 350) != told
+
+
+def test_the_name_of_the_papers_epsilon_stays_inside_the_picture(store):
+    table = sweep_results(store, stored_sweep(store).id)
+    for epsilons, side in (
+        ((0.1, 0.3), "right"),
+        ((0.3, 1.0), "left"),
+        ((0.03, 0.3, 10.0), "left"),
+    ):
+        (mark,) = [n for n in epsilon_figure(table, epsilons).layout.annotations if n.text]
+        assert (mark.xanchor, mark.yanchor) == (side, "top")
+
+
+def test_a_sweep_that_does_not_exist_leads_to_those_that_do(store, asked):
+    at = opened("sensitivity", sweep="0123456789")
+    assert "There is no run" in at.error[0].value
+    assert "All runs" in [link.proto.label for link in at.get("page_link")]
+
+
+@pytest.mark.parametrize("state", ["failed", "cancelled"])
+def test_how_a_sweep_ended_is_a_sentence(store, asked, state):
+    at = opened("sensitivity", sweep=stored_sweep(store, 2, state).id)
+    ended = {
+        "failed": "The sweep has failed: 2 of 4",
+        "cancelled": "The sweep was cancelled: 2 of 4",
+    }
+    assert ended[state] in texts(at)

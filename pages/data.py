@@ -369,7 +369,8 @@ def overview_section(pending: str) -> None:
             reading_card(loaded)
         with conditions:
             conditions_card(loaded.ratings)
-        for card in (lambda: filter_card(loaded), protocol_card, cost_card):
+        cards = [lambda: filter_card(loaded), protocol_card, cost_card]
+        for card in cards if context.leaves_ratings() else cards[:1]:  # the filter's says why not
             with st.container(border=True), guard():
                 card()
         continue_button("bottom", pending)

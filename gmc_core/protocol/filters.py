@@ -130,7 +130,7 @@ def apply_filter(ratings: Ratings, settings: Filter) -> tuple[Ratings, FilterRep
         ratings,
         "users",
         f"Users with fewer than {settings.min_user_ratings:,} ratings (min_user_ratings)",
-        f"Lower min_user_ratings: the most active user has {ratings.user_counts.max():,} ratings.",
+        f"Lower min_user_ratings: the most active user has {_ratings(ratings.user_counts)}.",
         users=keep_users,
     )
     rated_before = rated_before[keep_users]
@@ -138,7 +138,7 @@ def apply_filter(ratings: Ratings, settings: Filter) -> tuple[Ratings, FilterRep
         table,
         "items",
         f"Items with fewer than {settings.min_item_ratings:,} ratings (min_item_ratings)",
-        f"Lower min_item_ratings: the most rated item has {table.item_counts.max():,} ratings.",
+        f"Lower min_item_ratings: the most rated item has {_ratings(table.item_counts)}.",
         items=table.item_counts >= settings.min_item_ratings,
     )
     if settings.max_items is not None:
@@ -160,6 +160,12 @@ def apply_filter(ratings: Ratings, settings: Filter) -> tuple[Ratings, FilterRep
             users=~emptied,
         )
     return table, FilterReport(Size.of(ratings), Size.of(table), tuple(steps))
+
+
+def _ratings(counts: npt.NDArray[np.int64]) -> str:
+    """The largest count, in words."""
+    most = int(counts.max())
+    return f"{most:,} rating" if most == 1 else f"{most:,} ratings"
 
 
 def _most_rated(counts: npt.NDArray[np.int64], limit: int) -> npt.NDArray[np.bool_]:

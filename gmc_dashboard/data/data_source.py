@@ -233,6 +233,7 @@ def _table(found: own_file.Inspection, first: Preview) -> str:
     Returns the token of the file read as it is said here; "" if that has no meaning.
     """
     st.markdown("**Which column is which?** Check what was found, and change it where it is wrong.")
+    fault = st.container()  # in sight, above what mends it
     identity = f"{found.path}"
     layout = _layout(first, identity)
     shown = own_file.inspect(found.path, layout).preview or first
@@ -260,7 +261,7 @@ def _table(found: own_file.Inspection, first: Preview) -> str:
         alt="The first rows of the file, with the role of each column in its heading",
     )
     if problem:
-        st.warning(told(problem), icon=":material/warning:")
+        fault.warning(told(problem), icon=":material/warning:")
     reading = {} if options is None else own_file.reading(options, policy)
     token = "" if options is None else sources.token_of(found.path, reading)
     if _use("Read the file", token, disabled=bool(problem)) and options is not None:

@@ -21,7 +21,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from gmc_core.base.errors import ConfigError
+from gmc_core.base.errors import ConfigError, DataError
 from gmc_core.cli.older_comparisons import take_in_older
 from gmc_core.data.ratings import Ratings
 from gmc_core.data.readers import Loaded
@@ -253,6 +253,15 @@ def filtered(chosen: Selection | None = None) -> tuple[Ratings, FilterReport]:
         chosen.min_item,
         chosen.max_items,
     )
+
+
+def leaves_ratings() -> bool:
+    """Whether the filter leaves any of the ratings, which can be read."""
+    try:
+        filtered()
+    except DataError:
+        return False
+    return True
 
 
 @st.cache_resource(max_entries=4, show_spinner="Filtering the ratings …", show_time=True)

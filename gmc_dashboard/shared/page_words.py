@@ -34,6 +34,8 @@ CONTROLS = {
     "header": f"“First line” {_DATA}",
     "duplicates": f"“If a user rated an item more than once, count” {_DATA}",
 }
+# The same in Python, as the report of a filter names them.
+_FIELD = r"\b(?P<field>min_user_ratings|min_item_ratings|max_items)\b"
 # A whole command is one to type, and stays as it is.
 _COMMAND = r"\bgmc [a-z]+(?: [\w./=:-]+)*"
 _OPTION = (
@@ -46,12 +48,14 @@ def in_page_words(text: str) -> str:
     an uploaded file by the name that it was given, without the folder in which it is kept."""
 
     def told(found: re.Match[str]) -> str:
+        if found["field"] is not None:
+            return CONTROLS[found["field"].replace("_", "-")]
         if found["name"] is None:
             return found[0]
         return _control(found)
 
     kept_in = rf"{re.escape(str(uploads_folder()))}[\\/][0-9a-f]{{16}}[\\/]"
-    return re.sub(f"{_COMMAND}|{_OPTION}", told, re.sub(kept_in, "", text))
+    return re.sub(f"{_COMMAND}|{_OPTION}|{_FIELD}", told, re.sub(kept_in, "", text))
 
 
 def _control(found: re.Match[str]) -> str:

@@ -92,7 +92,7 @@ def test_filter_controls_change_the_table_and_the_url(ratings):
 
 def test_a_filter_that_leaves_nothing_is_explained_and_can_be_undone():
     at = opened(min_user="5000")
-    assert "Lower min\\_user\\_ratings" in at.error[0].value
+    assert "Lower “Ratings per user, at least”" in at.error[0].value
     assert not at.exception
     at.number_input(key="data_min_user").set_value(20).run()
     assert not at.error
@@ -276,7 +276,7 @@ def test_columns_can_be_assigned_by_hand():
     at.button(key="data_use_own").click().run()
     assert numbers(at)["Ratings"] == "4"
     # The paper's filter needs 20 ratings a user; the sentence says so.
-    assert "min\\_user\\_ratings" in at.error[0].value
+    assert "“Ratings per user, at least”" in at.error[0].value
 
 
 @pytest.mark.parametrize(
@@ -585,3 +585,38 @@ def test_published_folds_are_offered_where_the_data_have_them(tmp_path):
     at = opened(protocol="random", held="published")
     assert at.segmented_control(key="data_held_random").value == "published"
     assert "came without published folds" in at.error[0].value
+
+
+def test_a_filter_that_leaves_nothing_is_told_once_and_by_its_control(tmp_path):
+    file = tmp_path / "few.csv"
+    file.write_text("user,item,rating\n1,2,3\n2,3,4\n")
+    at = read_own(file)
+    (said,) = [error.value for error in at.error]
+    assert (
+        "Lower “Ratings per user, at least” on the Data page: the most active user has 1 " in said
+    )
+    assert "1 ratings" not in said and "min_user" not in said
+    assert [part.value for part in at.subheader][-1] == "Filter"
+
+
+def test_what_is_wrong_with_a_table_stands_above_what_mends_it(tmp_path):
+    file = tmp_path / "two.csv"
+    file.write_text("user,item\n1,2\n2,3\n")
+    at = read_own(file)
+    kinds = [part.type for part in list(at.main)]
+    fault = next(i for i, part in enumerate(at.main) if part.type == "warning")
+    assert "no column left for the rating" in list(at.main)[fault].value
+    assert fault < kinds.index("selectbox")
+
+
+def read_own(file):
+    """The page after a file was named by its path and, where it can be, read."""
+    at = AppTest.from_file(APP, default_timeout=60)
+    at.session_state["gmc_dashboard.entered"] = True
+    at = at.switch_page("pages/data.py").run()
+    at = at.segmented_control(key="data_mode").set_value("own").run()
+    at = at.text_input(key="data_path").set_value(str(file)).run()
+    if not at.button(key="data_use_own").disabled:
+        at = at.button(key="data_use_own").click().run()
+    assert not at.exception
+    return at

@@ -35,6 +35,8 @@ from tests.tools.serving import ROOT
             "give “Lowest rating” and “Highest rating” on the Data page.",
         ),
         ("--unheard-of stays", "--unheard-of stays"),
+        ("Lower min_user_ratings: it", "Lower “Ratings per user, at least” on the Data page: it"),
+        ("gmc fit --max-items 5", "gmc fit --max-items 5"),
         ("gmc runs resume 12ab --long starts it.", "gmc runs resume 12ab --long starts it."),
     ],
 )

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import scipy.linalg
 
 from gmc_core.base.errors import NotPositiveDefiniteError
+from gmc_core.gaussian.linalg.lapack import factor_whole, invert_factor_whole
 from gmc_core.gaussian.linalg.threads import ThreadPool
 
 FloatArray = npt.NDArray[np.floating]
@@ -31,14 +32,15 @@ def unit_of(*arrays: npt.ArrayLike) -> float:
 
 def _log_det_and_trace_inverse(matrix: npt.NDArray[np.float64]) -> tuple[float, float]:
     """Of a symmetric matrix that may be overwritten. tr Σ⁻¹ = ‖L⁻¹‖² (Frobenius)."""
-    factor, info = scipy.linalg.lapack.dpotrf(matrix.T, lower=0, overwrite_a=1, clean=1)
-    if info != 0:
+    if factor_whole(matrix, "lower") != 0:
         raise NotPositiveDefiniteError(
             "The covariance is not positive definite, so its likelihood is undefined; raise ε."
         )
-    log_det = 2 * float(np.log(np.diagonal(factor)).sum())
-    inverse, info = scipy.linalg.lapack.dtrtri(factor, lower=0, overwrite_c=1)
-    return log_det, float(np.einsum("ij,ij->", inverse, inverse))
+    for i in range(len(matrix)):
+        matrix[i, i + 1 :] = 0
+    log_det = 2 * float(np.log(np.diagonal(matrix)).sum())
+    invert_factor_whole(matrix, "lower")
+    return log_det, float(np.einsum("ij,ij->", matrix, matrix))
 
 
 @dataclass(frozen=True, eq=False)

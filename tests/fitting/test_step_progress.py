@@ -12,7 +12,7 @@ from making import random_table, ratings_of
 
 from gmc_core.fitting.fit import Fit
 from gmc_core.gaussian import factor
-from gmc_core.gaussian.linalg.lapack import factor_whole
+from gmc_core.gaussian.linalg.lapack import factor_whole, invert_factor_whole
 from gmc_core.gaussian.linalg.progress import StepProgress, StepShare
 from gmc_core.gaussian.linalg.threads import ThreadPool
 from gmc_core.gaussian.models import settings_for
@@ -144,3 +144,17 @@ def test_a_whole_factorization_has_scipys_figures(dtype):
     assert found.tobytes() == np.ascontiguousarray(expected).tobytes()
     matrix[40, 40] = -1
     assert factor_whole(matrix.copy()) == potrf(matrix.T, lower=1)[1] == 41
+
+
+@pytest.mark.parametrize("triangle", ["upper", "lower"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_whole_inverse_of_a_factor_has_scipys_figures(dtype, triangle):
+    factor = np.tril(np.random.default_rng(1).normal(size=(70, 70)), -1) / 9 + np.eye(70)
+    factor = (factor if triangle == "lower" else factor.T).astype(dtype, order="C")
+    trtri = getattr(scipy.linalg.lapack, f"{'d' if dtype == 'float64' else 's'}trtri")
+    expected = trtri(factor.T, lower=triangle == "upper")[0].T
+    found = factor.copy()
+    assert invert_factor_whole(found, triangle) == 0
+    assert found.tobytes() == np.ascontiguousarray(expected).tobytes()
+    factor[40, 40] = 0
+    assert invert_factor_whole(factor, triangle) == 41

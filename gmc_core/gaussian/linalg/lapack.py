@@ -13,12 +13,16 @@ Callers keep BLAS at one thread (see :mod:`gmc_core.gaussian.linalg.threads`).
 from __future__ import annotations
 
 import ctypes
+from typing import Literal
 
 import llvmlite.binding as llvm
 import numpy as np
 from numba import types
 from numba.extending import get_cython_function_address, overload
 
+Triangle = Literal["upper", "lower"]
+# A row-major matrix is a transposed one to Fortran.
+_FORTRAN: dict[Triangle, bytes] = {"upper": b"L", "lower": b"U"}
 _ARGUMENTS = {"potrf": 5, "potrs": 8, "syrk": 10, "gemm": 13}
 
 
@@ -37,23 +41,43 @@ _EXTERNAL = {
 }
 
 
-def factor_whole(matrix: np.ndarray) -> int:
+def factor_whole(matrix: np.ndarray, triangle: Triangle = "upper") -> int:
     """Factor a symmetric matrix in place, all BLAS threads; > 0 if it is not positive definite.
 
     The figures are those of SciPy's wrapper, but the GIL is free meanwhile, for which a large
     matrix takes seconds: a thread that says what goes on is not held up.
 
-    matrix : (n, n), row-major. L stands above the diagonal (as Lᵀ) and on it, what is below stays.
+    matrix : (n, n), row-major. triangle : where L stands afterwards (above the diagonal as Lᵀ),
+        with the diagonal; the other one stays as it is.
     """
-    prefix, size = ("d" if matrix.dtype == np.float64 else "s"), len(matrix)
+    size = np.array([len(matrix)], np.intc)
+    return _without_gil("potrf", matrix, _FORTRAN[triangle], size, matrix)
+
+
+def invert_factor_whole(factor: np.ndarray, triangle: Triangle = "upper") -> int:
+    """L⁻¹ in place of L, likewise; > 0 if a diagonal entry is 0. Arguments as
+    :func:`factor_whole` has left them."""
+    size = np.array([len(factor)], np.intc)
+    return _without_gil("trtri", factor, _FORTRAN[triangle], b"N", size, factor)
+
+
+def _without_gil(routine: str, matrix: np.ndarray, *arguments: bytes | np.ndarray) -> int:
+    """Call a LAPACK routine whose last arguments are the leading dimension and INFO.
+
+    ctypes lets the GIL go, and SciPy's wrappers do not.
+    """
     assert matrix.flags.c_contiguous
-    address = get_cython_function_address("scipy.linalg.cython_lapack", f"{prefix}potrf")
-    integers = np.array([size, max(size, 1), 0], np.intc)
-    ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * _ARGUMENTS["potrf"])(address)(
-        ctypes.cast(ctypes.c_char_p(b"L"), ctypes.c_void_p), integers.ctypes.data,
-        matrix.ctypes.data, integers[1:].ctypes.data, integers[2:].ctypes.data,
-    )  # fmt: skip
-    return int(integers[2])
+    name = ("d" if matrix.dtype == np.float64 else "s") + routine
+    address = get_cython_function_address("scipy.linalg.cython_lapack", name)
+    leading, info = (np.array([value], np.intc) for value in (max(len(matrix), 1), 0))
+    given = [
+        ctypes.cast(ctypes.c_char_p(each), ctypes.c_void_p)
+        if isinstance(each, bytes)
+        else each.ctypes.data
+        for each in (*arguments, leading, info)
+    ]
+    ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(given))(address)(*given)
+    return int(info[0])
 
 
 def letters() -> np.ndarray:

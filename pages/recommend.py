@@ -40,7 +40,7 @@ KEPT = dict(zip(WHO, (OF_YOURSELF, OF_USERS, OF_GAME), strict=True))
 
 def yourself(run: Run, model: GaussianModel) -> None:
     """The visitor rates; the list follows."""
-    left, right = st.columns([1, 2], gap="medium")
+    left, right = st.columns([5, 11], gap="medium")
     with left:
         name = recommend_who.own_ratings(run, model)
         newest = recommend_who.newest_row(name, model)
@@ -64,7 +64,7 @@ def yourself(run: Run, model: GaussianModel) -> None:
 
 def user_of_data(run: Run, model: GaussianModel) -> None:
     """A user's ratings, possibly changed, and what follows."""
-    left, right = st.columns([1, 2], gap="medium")
+    left, right = st.columns([5, 11], gap="medium")
     with left:
         picked = recommend_who.pick_user(run, model)
         if picked is None:

@@ -26,7 +26,7 @@ from gmc_dashboard.shared.units import minus
 
 EXPLAIN, EXPLANATION = "explained_title", "explanation"
 ROW, MOST_ROWS = 28, 12  # pixels of a row, and how many are shown without scrolling
-LETTER, WIDEST = 6.6, 780  # pixels of a letter in the table, and of its widest column of titles
+RIM, WIDEST = 18, 900  # pixels beside a title in its cell, and of its widest column
 # On a telephone a title needs the whole width.
 _ROOM_FOR_TITLE = """<style>
 @media (max-width: 640px) { .st-key-explained_title { flex-basis: 100% } }
@@ -91,7 +91,7 @@ def recommendations(
         column_config={
             # As wide as the longest title: what does not fit beside it is scrolled to.
             "Title": st.column_config.TextColumn(width=title_width(table["Title"])),
-            "Rating": number(format="%g", help=f"Projected to the scale {scale}", width=58),
+            "Rating": number(format="%g", help=f"Projected to the scale {scale}", width=56),
             "Prediction": number(
                 "Unrounded",
                 format="%.2f",
@@ -202,9 +202,20 @@ def _explanation(
 
 
 def title_width(titles: Iterable[str]) -> int:
-    """Pixels that hold the longest of the titles."""
-    longest = max((len(title) for title in titles), default=0)
-    return min(max(round(LETTER * longest + 20), 160), WIDEST)
+    """Pixels that hold the widest of the titles."""
+    widths = (sum(_letter_width(letter) for letter in title) for title in titles)
+    return min(max(round(max(widths, default=0.0)) + RIM, 160), WIDEST)
+
+
+def _letter_width(letter: str) -> float:
+    """Pixels of a letter in a table's type, 13 px, for the widest font that systems have."""
+    if letter in "ijlI.,:;'!| ":
+        return 4.3
+    if letter in "ftr()[]-":
+        return 5.4
+    if letter in "mwMW@%—" or ord(letter) > 0x2E80:  # Chinese, Japanese, Korean
+        return 13.0
+    return 9.2 if letter.isupper() else 8.2
 
 
 def _chosen() -> None:

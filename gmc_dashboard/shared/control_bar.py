@@ -13,6 +13,12 @@ Colour = Literal["gray", "blue", "green", "orange", "red"]
 Badge = tuple[str, Colour, str]  # label, colour, icon
 
 
+# Before the title, so that it never stands on a line of its own; without words of its own.
+_MARK = """<style>
+.st-key-control_bar h3::before { content: "%s" / ""; color: %s; margin-right: .6rem }
+</style>"""
+
+
 class Action(NamedTuple):
     """A button: its label, key, explanation, and what a click does."""
 
@@ -44,13 +50,9 @@ def control_bar(
     cancel, resume, new : what can be done now; at most one of the first two.
     lead : which of the others is the thing to do, where one can be resumed.
     """
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        if mark is not None:
-            sign, tint = mark
-            st.html(
-                f'<span aria-hidden="true" style="color: {tint}; font-size: 1.5rem">{sign}</span>',
-                width="content",
-            )
+    if mark is not None:
+        st.html(_MARK % mark)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="control_bar"):
         st.subheader(escape(title), anchor=False, width="content", help=help)
         label, colour, icon = badge
         st.badge(label, color=colour, icon=icon)

@@ -28,8 +28,9 @@ _BY_WIDTH = """<style>
 @media (max-width: 640px) {
     [class*="st-key-narrow_"] { display: flex }
     [class*="st-key-wide_"] { display: none }
-    [class*="st-key-narrow_"] td:not(:first-of-type) * { white-space: nowrap }
 }
+:is([class*="st-key-narrow_"], [class*="st-key-plain_"]) td:not(:first-of-type) * {
+    white-space: nowrap }
 </style>"""
 ROWS = 10  # on a projector; 18 px high text leaves no room for more
 
@@ -46,7 +47,7 @@ def frame(
 
     projected : the columns that a projector shows, as far as they are there; by default all.
     narrow : those of a plain table, whose words wrap, that takes its place where the window is as
-    narrow as a telephone; by default none does.
+    narrow as a telephone; by default none does. The first of them may be long, the others not.
     marked : place of a row to stand out, from 0: that which something beside the table is about.
     """
     if not presenting():
@@ -83,12 +84,15 @@ def frame(
     wanted = projected or options.get("column_order") or table.columns
     columns = [name for name in wanted if name in table.columns]
     shown = table[columns].head(ROWS)
-    st.table(
-        styled(shown, options.get("column_config") or {}, options.get("placeholder", "–")),
-        hide_index=options.get("hide_index"),
-        border="horizontal",
-        alt=options.get("alt"),
-    )
+    if narrow:
+        st.html(_BY_WIDTH)
+    with st.container(key=f"plain_{options['key']}" if narrow else None):
+        st.table(
+            styled(shown, options.get("column_config") or {}, options.get("placeholder", "–")),
+            hide_index=options.get("hide_index"),
+            border="horizontal",
+            alt=options.get("alt"),
+        )
     if len(table) > len(shown):
         st.markdown(f"… and {len(table) - len(shown):,} more")
     return None

@@ -6,10 +6,12 @@ import pytest
 from made_records import record
 
 from gmc_dashboard.fit.figures import (
+    FAINT,
     change_figure,
     describe,
     describe_nmae,
     errors_figure,
+    mark,
     mean_curve,
     nmae_figure,
     objective_figure,
@@ -144,3 +146,26 @@ def test_labels_of_large_type_do_not_touch_in_a_low_figure():
         apart = min(b - a for a, b in pairwise(places)) / (high - low) * field
         assert apart >= 0.95 * text
         assert figure.layout.height == height
+
+
+def test_one_line_in_focus_leaves_the_others_faint():
+    drawn = {"one": [[record(1, 0.45)]], "two": [[record(1, 0.40)]]}
+    own = [[record(1, 0.5)]]
+    plain = nmae_figure(own, others=drawn, own="own", iterations=1)
+    assert not any(trace.opacity not in (None, 1) for trace in plain.data)
+    focused = nmae_figure(own, others=drawn, own="own", iterations=1, focus="two")
+    assert [trace.opacity for trace in focused.data] == [FAINT, FAINT, 1]
+    assert "<b>two 0.4000</b>" in [note.text for note in focused.layout.annotations]
+
+
+def test_an_axis_reaches_what_it_is_told_to():
+    figure = nmae_figure([[record(1, 0.5)]], {"a": 0.5}, iterations=1, within=(0.3, 0.6))
+    low, high = figure.layout.yaxis.range
+    assert low < 0.3 and high > 0.6
+
+
+def test_marks_are_those_of_the_lines():
+    assert [mark(index)[0] for index in range(3)] == ["●", "■", "◆"]
+    figure = nmae_figure([[record(1, 0.5)]], others={"a": [[record(1, 0.4)]]}, iterations=1)
+    assert mark(1)[1] == figure.data[1].line.color
+    assert mark(0)[1] == figure.data[0].line.color

@@ -277,13 +277,21 @@ def test_titles_are_whole(ids):
     columns = json.loads(frame.proto.columns)
     # Letters of the table's type, 13 px, are 6.5 px wide on average, and a cell has 16 px of rim.
     assert columns["Title"]["width"] >= 6.5 * longest + 16
+    assert columns["Title"]["width"] == title_width(shown(at)["Title"])
     # Where a window is narrow there is a table whose words wrap.
     (plain,) = at.table
     assert list(plain.value["Title"]) == list(shown(at)["Title"])
 
 
 def test_the_widest_title_of_the_sample_fits():
-    assert title_width(["M" * 114]) <= WIDEST  # Neon Genesis Evangelion: The End of Evangelion (…)
+    longest = (
+        "Neon Genesis Evangelion: The End of Evangelion (Shin seiki Evangelion Gekijô-ban: "
+        "Air/Magokoro wo, kimi ni) (1997)"
+    )
+    assert 762 + 16 <= title_width([longest]) <= WIDEST  # 762 px in DejaVu Sans
+    # With more wide letters than most: 511 px.
+    title = "Dr. Strangelove or: How I Learned to Stop Worrying and Love the Bomb (1964)"
+    assert title_width([title]) >= 511 + 16
     assert title_width(["M" * 500]) == WIDEST
     assert title_width([]) > 0
 

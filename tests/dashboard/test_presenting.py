@@ -198,7 +198,7 @@ def test_a_step_is_headed_by_the_curve_that_it_is_about(told, number, sign, name
     with Store() as store:
         nmae = store.run(told[own]).summary["nmae"]
     assert at.subheader[0].value == f"{name}: NMAE {nmae:.4f} ± 0.0200"
-    assert f">{sign}<" in styles(at)
+    assert f'"{sign}"' in styles(at)
     figure = spec(at)
     names = ["ε = 0.3 (paper)", "ε = 1", "ordered ratings"][: max(number - 1, 1)]
     faint = [trace.get("opacity", 1) < 1 for trace in figure["data"][: len(names)]]

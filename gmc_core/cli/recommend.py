@@ -159,10 +159,9 @@ def _rating(model: GaussianModel, text: str) -> tuple[int, float]:
         )
     if kind == "id":
         return model.items.index(name.strip()), rating
-    from gmc_core.model.lookup import find_title, titles_or_ids
+    from gmc_core.model.lookup import find_title
 
-    ids = model.items.ids.tolist()
-    return find_title(name, titles_or_ids(model.item_info.titles, ids), ids), rating
+    return find_title(name, model.item_info.titles, model.items.ids.tolist()), rating
 
 
 def _table(model: GaussianModel, found: list[Recommendation]) -> str:

@@ -31,12 +31,13 @@ class Wanted:
     """A fit that is about to be done.
 
     settings : complete or not. what : it is called, at the beginning of a sentence.
-    repetitions : one after the other.
+    repetitions : one after the other. fixed : whether nothing of it can be chosen otherwise.
     """
 
     settings: FitSettings
     what: str = "This fit"
     repetitions: int = 1
+    fixed: bool = False
 
 
 def cost_and_time(
@@ -79,14 +80,14 @@ def check_affordable(
     TooLongError
         If it takes too long; both with the remedies.
     """
-    low_rank = wanted.settings.model != "factor"
+    low_rank = wanted.settings.model != "factor" and not wanted.fixed
     check_memory(cost, memory_limit, low_rank=low_rank, what=wanted.what)
     seconds = estimate.computing - estimate.starting
     if however_long or seconds <= LONGEST_UNASKED:
         return
-    instead = (
-        "keep the most rated items only (--max-items), or take fewer iterations or repetitions"
-    )
+    instead = "keep the most rated items only (--max-items)"
+    if not wanted.fixed:
+        instead += ", or take fewer iterations or repetitions"
     if low_rank:  # could take the place of a full Σ, whose N² numbers take long
         instead = f"take the low-rank model (--model factor), {instead}"
     text = (

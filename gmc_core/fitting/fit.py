@@ -222,6 +222,7 @@ class Fit(OfInputs):
             except BaseException as error:
                 # Stopped while predicting: the state stays that of the last record.
                 self._state, self.predictions, self._lent = old_state, old_predictions, old_lent
+                self.team.progress.begin()
                 if isinstance(error, NumericalError):
                     at = step.state.iteration
                     raise error.during(f"Predictions of iteration {at}", at) from error

@@ -80,7 +80,7 @@ class DenseCovariance:
     def log_det_and_trace_inverse(self, team: ThreadPool) -> tuple[float, float]:
         """log|Σ| and tr Σ⁻¹; about 2 N³/3 flops and one N × N copy."""
         with team.whole():
-            return _log_det_and_trace_inverse(self.matrix.astype(np.float64))
+            return _log_det_and_trace_inverse(self.matrix.astype(np.float64, order="C"))
 
 
 @dataclass(frozen=True, eq=False)

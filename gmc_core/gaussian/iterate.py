@@ -198,6 +198,7 @@ def iterate(
             figures = algorithm.figures(state, expected)
             del expected  # its arrays would live through the next iteration
         except NumericalError as error:
+            progress.begin()
             raise error.during(f"Iteration {iteration}", iteration) from error
         yield EmStep(
             log_likelihood=figures.log_likelihood,

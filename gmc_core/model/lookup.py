@@ -15,9 +15,15 @@ _YEAR = re.compile(r"^(.*?)\s*\((\d{4})(?:\s*[-–]\s*\d{0,4})?\)$")
 _CHOICES = 10
 
 
-def titles_or_ids(titles: Sequence[str | None], ids: Sequence[object]) -> Sequence[str | None]:
-    """What items are found by: where none has a title, their ids are what people see of them."""
-    return titles if any(titles) else [str(each) for each in ids]
+def names_of(titles: Sequence[str | None], ids: Sequence[object]) -> Sequence[str | None]:
+    """What items are found by: their titles, or, where none has one, ids that are names.
+
+    Numbers are none: a film is called "300", and so may be another one's id.
+    """
+    if any(titles):
+        return titles
+    shown = [str(each) for each in ids]
+    return [None] * len(shown) if all(each.isdigit() for each in shown) else shown
 
 
 def find_title(query: str, titles: Sequence[str | None], ids: Sequence[object]) -> int:
@@ -25,7 +31,8 @@ def find_title(query: str, titles: Sequence[str | None], ids: Sequence[object]) 
 
     Case, accents and the place of an article ("Matrix, The") do not matter. A
     whole title wins over a part of one; a year in brackets decides between equal
-    titles.
+    titles. Ids that stand for titles (:func:`names_of`) are matched whole only:
+    a part of a code is no name.
 
     Raises
     ------
@@ -35,13 +42,14 @@ def find_title(query: str, titles: Sequence[str | None], ids: Sequence[object]) 
     wanted, year = _split(query)
     if not wanted:
         raise UnknownIdError("The title is empty; write title:NAME=RATING.")
+    names = names_of(titles, ids)
     known = [
-        (position, *_split(title)) for position, title in enumerate(titles) if title is not None
+        (position, *_split(title)) for position, title in enumerate(names) if title is not None
     ]
     if year is not None:
         known = [entry for entry in known if entry[2] == year]
     found = [position for position, name, _ in known if wanted in _names(name)]
-    if not found:
+    if not found and names is titles:
         found = [position for position, name, _ in known if wanted in name]
     if len(found) == 1:
         return found[0]
@@ -49,7 +57,7 @@ def find_title(query: str, titles: Sequence[str | None], ids: Sequence[object]) 
         raise UnknownIdError(
             f"No title contains {query!r}; check the spelling, or give the item's id as id:… ."
         )
-    lines = [f"  {titles[position]}  (id:{ids[position]})" for position in found[:_CHOICES]]
+    lines = [f"  {names[position]}  (id:{ids[position]})" for position in found[:_CHOICES]]
     if len(found) > _CHOICES:
         lines.append(f"  … and {len(found) - _CHOICES:,} more")
     raise UnknownIdError(

@@ -10,7 +10,7 @@ from gmc_core.base.errors import DataError
 from gmc_core.data.ratings import RatingScale
 from gmc_core.data.readers.one_person import Entry, PersonList
 from gmc_core.model.gaussian_model import GaussianModel
-from gmc_core.model.lookup import TitleIndex, titles_or_ids
+from gmc_core.model.lookup import TitleIndex, names_of
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,9 @@ def match(found: PersonList, model: GaussianModel, scale: RatingScale | None = N
     """The ratings of a list that are of items of the model, on the model's scale.
 
     Titles are matched whole, with their year where both tell it; ids only where one of the two
-    has no titles, and are the titles of a model without any where the list has no ids. Values are
-    converted only from a scale that is known or given, end to end; then they go to the nearest
-    value of the model's scale.
+    has no titles. Ids that are names are the titles of a model without any, for a list without
+    ids. Values are converted only from a scale that is known or given, end to end; then they go to
+    the nearest value of the model's scale.
 
     scale : of the list's ratings; None takes the service's own, if the list is an export.
 
@@ -80,13 +80,14 @@ def match(found: PersonList, model: GaussianModel, scale: RatingScale | None = N
     known = scale or found.scale
     convert, scaling = _conversion(found, known, model.scale)
     titled = any(model.item_info.titles)
-    names = titles_or_ids(model.item_info.titles, model.items.ids.tolist())
+    names = names_of(model.item_info.titles, model.items.ids.tolist())
+    named = any(names)
     index = TitleIndex(names, model.item_info.years.tolist())
     ratings: dict[int, float] = {}
     unmatched = []
     repeated = 0
     for entry in found.entries:
-        if entry.title and (titled or not entry.id):
+        if entry.title and (titled or (named and not entry.id)):
             item, reason = index.find(entry.title, entry.year)
         else:
             place = int(model.items.find([entry.id])[0]) if entry.id else -1

@@ -6,6 +6,7 @@ What updates itself is in a fragment, and every button outside it.
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from typing import Any, Literal
 
 import streamlit as st
@@ -81,7 +82,7 @@ def fingerprint(progress: Progress) -> tuple[Any, ...]:
 def _start_bar(subject: Subject, title: str, progress: Progress) -> None:
     verdict = cost_view.Verdict(True, False)
     if progress.missing and not is_active(progress):
-        verdict = _affordable(subject)
+        verdict = _affordable(subject, progress.missing)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", border=True):
         if is_active(progress):
             st.button(
@@ -123,16 +124,18 @@ def _left_sentence(subject: Subject, progress: Progress) -> str:
     return f"{'' if left == total else 'Missing: '}{' and '.join(parts)}."
 
 
-def _affordable(subject: Subject) -> cost_view.Verdict:
-    """Whether the experiments can be afforded; says of the first one that cannot what to do."""
+def _affordable(subject: Subject, missing: Collection[str]) -> cost_view.Verdict:
+    """Whether the experiments that are missing can be afforded; says of the first one that cannot
+    what to do."""
     try:
-        subject.check_affordable(False)
+        subject.check_affordable(False, only=missing)
     except ResourceError as error:
         st.error(told(str(error)), icon=":material/memory:")
         return cost_view.Verdict(False, False)
     except TooLongError as error:
         st.warning(told(str(error)), icon=":material/hourglass_top:")
-        however_long = bool(st.checkbox("Start it all the same", key="claims_however_long"))
+        key = f"claims_however_long_{subject.data['sha256']}"
+        however_long = bool(st.checkbox("Start it all the same", key=key))
         return cost_view.Verdict(however_long, however_long)
     return cost_view.Verdict(True, False)
 
@@ -140,7 +143,8 @@ def _affordable(subject: Subject) -> cost_view.Verdict:
 @guard()
 def _begin(subject: Subject, however_long: bool) -> None:
     if however_long:  # a later experiment may take more memory than there is
-        subject.check_affordable(True)
+        missing = check.progress(context.store(), subject).missing
+        subject.check_affordable(True, only=missing)
     check.submit(context.store(), subject, however_long)
     # Behind the runs in the queue.
     check.submit_comparison(context.store(), subject, however_long)

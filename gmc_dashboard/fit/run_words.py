@@ -118,7 +118,7 @@ def preparing_text(run: Run, left: float | None) -> str:
     """
     spent, fit = spent_in_iteration(run), run.config.fit
     so_far = "" if spent is None else f", for {whole_duration(spent)}"
-    if run.step_words:  # what comes before it is done
+    if run.step_words and run.iterations:  # what comes before it is done
         text = f"The first iteration{so_far} ({run.step_words})"
         if is_late(run, ()):
             return f"{text}, {LONGER}."

@@ -20,6 +20,7 @@ from gmc_dashboard.recommend.one_user import People
 from gmc_dashboard.shared import link_state
 from gmc_dashboard.shared.components import chart, download, escape, fact, into_view
 from gmc_dashboard.shared.frames import cell_rows_of, frame, rows_of
+from gmc_dashboard.shared.link_state import LISTED
 from gmc_dashboard.shared.tables import to_csv
 from gmc_dashboard.shared.theme import is_dark
 from gmc_dashboard.shared.units import minus
@@ -45,7 +46,7 @@ def filters(model: GaussianModel, sentence: str) -> tuple[int, int, list[str]]:
         said = st.container(width="stretch")
         folded = st.popover("Filter", icon=":material/filter_alt:", key="recommend_filter")
     with folded:
-        top = st.number_input("How many", 1, 100, 10, key="top", bind="query-params")
+        top = st.number_input("How many", 1, 100, LISTED, key="top", bind="query-params")
         least = min_ratings_box(st.container(), model, "least")
         genres = figures.genres_of(model)
         chosen: list[str] = []
@@ -68,8 +69,8 @@ def recommendations(
     """The list, and the explanation of one of it."""
     if not found:
         st.info(
-            f"No unrated title has {least:,} ratings or more in these genres. Lower the number or "
-            "choose other genres.",
+            f"No unrated title has {least:,} ratings or more in these genres. Lower the "
+            "number or choose other genres under “Filter”.",
             icon=":material/filter_alt:",
         )
         return

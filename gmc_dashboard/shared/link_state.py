@@ -15,6 +15,8 @@ import streamlit as st
 
 from gmc_dashboard.shared import history
 
+LISTED = 10  # titles on the Recommend page where its address does not say how many
+
 
 def recall(name: str, scope: str = "") -> str:
     """What a link asks for, else what was chosen last; "" if neither.

@@ -35,7 +35,7 @@ CONTROLS = {
     "duplicates": f"“If a user rated an item more than once, count” {_DATA}",
 }
 # The same in Python, as the report of a filter names them.
-_FIELD = r"\b(?P<field>min_user_ratings|min_item_ratings|max_items)\b"
+_FIELD = r"\b(?P<field>min_user_ratings|min_item_ratings|max_items)\b(?!=)"
 # A whole command is one to type, and stays as it is.
 _COMMAND = r"\bgmc [a-z]+(?: [\w./=:-]+)*"
 _OPTION = (

@@ -31,6 +31,7 @@ from gmc_core.gaussian.settings import FitSettings
 from gmc_core.runs.store import Run
 from gmc_core.runs.store.waiting import cost_with_estimate
 from gmc_dashboard.shared import context, history, tour_words
+from gmc_dashboard.shared.link_state import LISTED
 
 PARAMETER = "tour"
 _STOPPED = "gmc_dashboard.tour.stopped"
@@ -275,7 +276,8 @@ def _aside(number: int) -> None:
                 on_click=_stop,
                 args=(step, False),
             )
-        if step.why:
+        chapter = st.session_state.get("chapter") or st.query_params.get("chapter")
+        if step.why and chapter == step.why["chapter"]:
             st.container(key="tour_said").markdown(AT_LEARN)
 
 
@@ -386,6 +388,9 @@ def _stop(step: Step, last: bool) -> None:
 
 def _leave(step: Step) -> None:
     """Take the tour out of the address, and what the step chose besides its run and view."""
-    for name in (PARAMETER, "rated", "why", "n", "top"):
+    for name in (PARAMETER, "rated", "why", "n"):
         if name == PARAMETER or name in step.query:
             st.query_params.pop(name, None)
+    if "top" in step.query:
+        # Streamlit takes it out itself when its box shows what it shows without an address.
+        st.session_state["top"] = LISTED

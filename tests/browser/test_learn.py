@@ -116,6 +116,7 @@ def test_two_movies_are_taken_hold_of(app, page):
     expect(correlation).to_have_value("0.8")
     # Ratings that lie beyond the picture have no mark in the words beside it.
     open_page(page, f"{app.url}/learn?learn_mean_a=1&learn_sd_a=1.6")
+    expect(page.locator(".gmc-plane .rug.a").first).to_be_attached()
     left, first = page.evaluate(RUG)
     assert first >= left
 

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -216,10 +217,26 @@ def test_recommend_finds_items_by_the_name_that_it_shows(capsys, tmp_path):
     data, file = write_ratings(tmp_path / "r.csv"), tmp_path / "m.npz"
     fit = ["fit", "--data", data, "--no-filter", "--protocol", "none", "--iterations", "1"]
     assert run(capsys, *fit, "--model-out", file)[0] == 0
-    first = load_model(file).items.ids.tolist()[0]
-    code, out, _ = run(capsys, "recommend", "--model", file, "--rate", f"title:{first}=5")
+    assert "No title contains '3'" in refused(
+        capsys,
+        "recommend",
+        "--model",
+        file,
+        "--rate",
+        "title:3=5",  # numbers are no names
+    )
+    named = tmp_path / "named.csv"
+    rows = [line.split(",") for line in Path(data).read_text().splitlines()]
+    lines = [[user, f"Book {item}", rating] for user, item, rating in rows[1:]]
+    named.write_text("\n".join(map(",".join, [rows[0], *lines])) + "\n")
+    assert run(capsys, *fit[:2], named, *fit[3:], "--model-out", file)[0] == 0
+    code, out, _ = run(capsys, "recommend", "--model", file, "--rate", "title:book 3=5")
     assert code == 0
-    assert "(id:" not in out  # it would be the same name again
+    assert "Book" in out and "(id:" not in out  # it would be the same name again
+    # A part of an id is none.
+    assert "No title contains 'ook 3'" in refused(
+        capsys, "recommend", "--model", file, "--rate", "title:ook 3=5"
+    )
 
 
 @pytest.mark.parametrize(

@@ -93,11 +93,25 @@ def test_experiments_that_cost_too_much_are_refused_before_they_are_queued(store
     at = opened("claims", **FEW)
     assert "would take about" in at.warning[0].value
     assert at.button(key="check_claims").disabled
-    at.checkbox(key="claims_however_long").check().run()
+    assert "low-rank" not in at.warning[0].value  # what the claims are about is given
+    (anyway,) = (box for box in at.checkbox if box.key.startswith("claims_however_long"))
+    anyway.check().run()
     at.button(key="check_claims").click().run()
     assert not at.exception and not at.error
     runs = store.runs()
     assert len(runs) == 16 and all(run.however_long for run in runs)
+
+
+def test_experiments_that_are_there_are_not_in_the_way_of_the_rest(store, about, monkeypatch):
+    at = opened("claims", **FEW)
+    at.button(key="check_claims").click().run()
+    end(store, len(about.experiments()))
+    keep_comparison(store, about, "failed")
+    monkeypatch.setenv("GMC_MEMORY_LIMIT", "0.000001")
+    at = opened("claims", **FEW)
+    assert not at.exception and not at.error
+    assert at.button(key="check_claims").label == "Go on"
+    assert not at.button(key="check_claims").disabled
 
 
 def test_the_comparison_follows_the_runs(store, about):

@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 import pytest
 import stored_runs
 import streamlit as st
+from computed_runs import computed, small
 from stored_runs import opened, stored, texts, use_folders
 
 from gmc_core.data.ratings import RatingScale
@@ -237,6 +238,7 @@ def test_a_step_leads_aside_to_learn_and_back(told):
     at = opened("learn", **{name: one(value) for name, value in at.query_params.items()})
     # From chapter to chapter the way back stays.
     at = at.button(key="learn_next_chapter").click().run()
+    assert "Aside from 4 of 6" in texts(at) and tour.AT_LEARN not in texts(at)
     at = at.button(key="leave_to_tour_return").click().run()
     assert "**4 of 6**" in texts(at)
     assert one(at.query_params["run"]) == told["paper"]
@@ -360,16 +362,19 @@ def test_start_goes_on_with_a_tour_that_the_menu_left(told):
 
 
 def test_the_last_step_ends_with_done(told):
-    at = opened(
-        "recommend", tour="6", run=told["grades"], rated="260:5", why=tour.STEPS[5].query["why"]
-    )
+    with Store() as store:  # of a fit with a model, whose list is what the step is about
+        run = computed(store, small(items=60, iterations=1)).id
+    at = opened("recommend", tour="6", **{**tour.STEPS[5].query, "run": run})
+    assert at.number_input(key="top").value == 5
     # One press too many of Next does not leave the tour.
     assert at.button(key="tour_next").disabled
     assert at.button(key="tour_stop").label == "Done"
     assert "That was the whole story" in texts(at)
     at = at.button(key="tour_stop").click().run()
-    assert one(at.query_params["run"]) == told["grades"]
-    for name in ("tour", "rated", "why"):
+    assert one(at.query_params["run"]) == run
+    assert not at.exception
+    assert at.number_input(key="top").value == 10
+    for name in ("tour", "rated", "why", "top"):
         assert name not in at.query_params
 
 

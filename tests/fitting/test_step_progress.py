@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.linalg
 from making import random_table, ratings_of
 
+from gmc_core.base.errors import NumericalError
 from gmc_core.fitting.fit import Fit
 from gmc_core.gaussian import factor
+from gmc_core.gaussian.covariance import DenseCovariance
+from gmc_core.gaussian.iterate import iterate
 from gmc_core.gaussian.linalg.lapack import factor_whole, invert_factor_whole
 from gmc_core.gaussian.linalg.progress import StepProgress, StepShare
 from gmc_core.gaussian.linalg.threads import ThreadPool
@@ -158,3 +162,34 @@ def test_a_whole_inverse_of_a_factor_has_scipys_figures(dtype, triangle):
     assert found.tobytes() == np.ascontiguousarray(expected).tobytes()
     factor[40, 40] = 0
     assert invert_factor_whole(factor, triangle) == 41
+
+
+def test_an_iteration_that_fails_is_at_no_step():
+    """Or the next fit of a comparison would seem to be at it."""
+
+    class Failing:
+        reuses_memory = False
+
+        def resume(self, state):
+            return state
+
+        def m_step(self, state, spare):
+            raise NumericalError("no")
+
+    progress = StepProgress()
+    with pytest.raises(NumericalError, match="Iteration 1"):
+        list(iterate(Failing(), SimpleNamespace(iteration=0), 3, progress=progress))
+    assert progress.now() is None
+
+
+def test_a_covariance_in_columns_has_the_same_likelihood():
+    rows = np.random.default_rng(2).normal(size=(9, 7))
+    matrix = rows.T @ rows
+    found = [
+        DenseCovariance(each).log_det_and_trace_inverse(ThreadPool(1))
+        for each in (matrix, np.asfortranarray(matrix))
+    ]
+    assert found[0] == pytest.approx(found[1], rel=1e-12)
+    assert found[0] == pytest.approx(
+        (np.linalg.slogdet(matrix)[1], np.trace(np.linalg.inv(matrix))), rel=1e-9
+    )

@@ -124,6 +124,16 @@ def test_ids_are_the_titles_of_a_model_without_any(tmp_path):
     assert [reason for _, reason in found.unmatched] == ["no such title"]
 
 
+def test_numbers_are_ids_and_no_titles(tmp_path):
+    """A film is called "300", and another one's id may be the same."""
+    rows = [f"u{user},{item},{1 + user % 5}" for user in range(20) for item in (296, 300)]
+    ratings = load(text_file(tmp_path, "user,item,rating\n" + "\n".join(rows) + "\n", "own.csv"))
+    numbered = run_fit(no_split(ratings.ratings), FitSettings(iterations=1)).model()
+    found = listed(tmp_path, "title,rating\n300,5\n", numbered)
+    assert not found.ratings
+    assert [reason for _, reason in found.unmatched] == ["no such id"]
+
+
 @pytest.mark.parametrize(
     ("title", "year", "item"),
     [("Heat", 1995, 0), ("heat", 1987, 1), ("The Matrix", 1999, 2), ("Heat", None, None),

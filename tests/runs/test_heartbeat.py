@@ -47,7 +47,9 @@ def test_the_step_and_its_share_reach_the_store(store, monkeypatch):
         heartbeat.step = lambda: None
         assert words(store, run.id, "") == ""
         heartbeat.step = lambda: StepShare("E-step", 1.0)
-        assert words(store, run.id, "100 % of the E-step")
+        assert words(store, run.id, "100 % of the E-step") == "100 % of the E-step"
+        heartbeat.step = lambda: StepShare("E-step", 0.996)  # it goes on
+        assert words(store, run.id, "99 % of the E-step") == "99 % of the E-step"
         heartbeat.watch(None)
     finally:
         heartbeat.stop()

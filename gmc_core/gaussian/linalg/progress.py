@@ -6,6 +6,7 @@ and no figure depends on it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,7 +24,14 @@ class StepShare:
 
     def __str__(self) -> str:
         """ "41 % of the E-step"; the name alone without a share."""
-        return self.step if self.share is None else f"{int(100 * self.share)} % of the {self.step}"
+        if self.share is None:
+            return self.step
+        return f"{whole_percent(self.share)} % of the {self.step}"
+
+
+def whole_percent(share: float) -> int:
+    """Per cent that are done, rounded down: 100 is all. Rounding of the share itself aside."""
+    return math.floor(100 * share + 1e-9)
 
 
 class StepProgress:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -179,9 +179,16 @@ class Subject:
         return total
 
     def check_affordable(
-        self, however_long: bool, memory_limit: int | None = None, anyway: str = ""
+        self,
+        however_long: bool,
+        memory_limit: int | None = None,
+        anyway: str = "",
+        *,
+        only: Collection[str] | None = None,
     ) -> None:
         """Refuse experiments of which one would cost too much on this machine.
+
+        only : the names of those that are to be computed; None for all.
 
         Raises
         ------
@@ -190,7 +197,9 @@ class Subject:
         """
         ratings = Expected(self.user_counts, self.item_counts)
         for name, config in self.experiments().items():
-            wanted = Wanted(config.fit, f"The experiment “{name}”", config.repetitions)
+            if only is not None and name not in only:
+                continue
+            wanted = Wanted(config.fit, f"The experiment “{name}”", config.repetitions, fixed=True)
             check_expected(
                 [wanted], ratings.trained(config), self.scale,
                 memory_limit=memory_limit, however_long=however_long, anyway=anyway,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gmc_core import former
-from gmc_core.gaussian.linalg.progress import StepShare
+from gmc_core.gaussian.linalg.progress import StepShare, whole_percent
 from gmc_core.runs.store import Store, StoreError
 from gmc_core.runs.store.queue import beat
 
@@ -83,7 +83,7 @@ def _whole_percent(step: StepShare | None) -> StepShare | None:
     """With a share that is not news several times a second."""
     if step is None or step.share is None:
         return step
-    return replace(step, share=round(step.share, 2))
+    return replace(step, share=whole_percent(step.share) / 100)
 
 
 __getattr__ = former.renamed(__name__, Heart="Heartbeat")

@@ -12,6 +12,6 @@ def signed(value: float, digits: int) -> str:
 
 
 def unsigned_zero(text: str) -> str:
-    """The text of a number, without its sign where all digits are 0."""
+    """The text of a number in digits and a point, without its sign where all digits are 0."""
     digits = text.lstrip("+-−")
     return digits if digits and not digits.strip("0.") else text

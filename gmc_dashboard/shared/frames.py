@@ -50,43 +50,39 @@ def frame(
     narrow as a telephone; by default none does. The first of them may be long, the others not.
     marked : place of a row to stand out, from 0: that which something beside the table is about.
     """
-    if not presenting():
-        given = options.get("column_config") or {}
-        patterns = {name: _signing(column) for name, column in given.items()}
-        patterns = {name: text for name, text in patterns.items() if text and name in table}
-        shown: Any = table
-        if patterns or marked is not None:
-            shown = table.style
-        if patterns:
-            # A column's own format, which the browser fills in, would put a sign before zero.
-            formats = {name: _printed(pattern) for name, pattern in patterns.items()}
-            shown = shown.format(formats, na_rep=options.get("placeholder", "None"))
-            options["column_config"] = {
-                name: _plain(column) if name in patterns else column
-                for name, column in given.items()
-            }
-        if marked is not None:
-            shown = _with_mark(shown, marked)
-        if not narrow:
-            return st.dataframe(shown, **options)
-        st.html(_BY_WIDTH)
-        with st.container(key=f"wide_{options['key']}"):
-            event = st.dataframe(shown, **options)
-        with st.container(key=f"narrow_{options['key']}"):
-            plain = styled(table[list(narrow)], given, options.get("placeholder", "–"))
-            st.table(
-                plain if marked is None else _with_mark(plain, marked, wraps=True),
-                hide_index=options.get("hide_index"),
-                border="horizontal",
-                alt=f"For a narrow window. {options.get('alt') or ''}".strip(),
-            )
-        return event
+    if presenting():
+        _projected(table, projected, bool(narrow), options)
+        return None
+    given, missing = options.get("column_config") or {}, options.get("placeholder")
+    shown = _unsigned(table, options)
+    if marked is not None:
+        shown = _with_mark(table.style if shown is table else shown, marked)
+    if not narrow:
+        return st.dataframe(shown, **options)
+    st.html(_BY_WIDTH)
+    with st.container(key=f"wide_{options['key']}"):
+        event = st.dataframe(shown, **options)
+    with st.container(key=f"narrow_{options['key']}"):
+        plain = styled(table[list(narrow)], given, missing or "–")
+        st.table(
+            plain if marked is None else _with_mark(plain, marked, wraps=True),
+            hide_index=options.get("hide_index"),
+            border="horizontal",
+            alt=f"For a narrow window. {options.get('alt') or ''}".strip(),
+        )
+    return event
+
+
+def _projected(
+    table: pd.DataFrame, projected: Sequence[str], wraps: bool, options: Mapping[str, Any]
+) -> None:
+    """The plain table that a projector shows. wraps : whether only its first column may."""
     wanted = projected or options.get("column_order") or table.columns
     columns = [name for name in wanted if name in table.columns]
     shown = table[columns].head(ROWS)
-    if narrow:
+    if wraps:
         st.html(_BY_WIDTH)
-    with st.container(key=f"plain_{options['key']}" if narrow else None):
+    with st.container(key=f"plain_{options['key']}" if wraps else None):
         st.table(
             styled(shown, options.get("column_config") or {}, options.get("placeholder", "–")),
             hide_index=options.get("hide_index"),
@@ -95,7 +91,21 @@ def frame(
         )
     if len(table) > len(shown):
         st.markdown(f"… and {len(table) - len(shown):,} more")
-    return None
+
+
+def _unsigned(table: pd.DataFrame, options: dict[str, Any]) -> Any:
+    """The table, or a styler of it that writes its differences, whose columns then lose their own
+    formats in ``options``: the browser, which fills these in, would put a sign before zero."""
+    given = options.get("column_config") or {}
+    patterns = {name: _signing(column) for name, column in given.items()}
+    patterns = {name: text for name, text in patterns.items() if text and name in table}
+    if not patterns:
+        return table
+    options["column_config"] = {
+        name: _plain(column) if name in patterns else column for name, column in given.items()
+    }
+    formats: dict[Any, Any] = {name: _printed(pattern) for name, pattern in patterns.items()}
+    return table.style.format(formats, na_rep=options.get("placeholder", "None"))
 
 
 def _with_mark(styler: Any, place: int, *, wraps: bool = False) -> Any:

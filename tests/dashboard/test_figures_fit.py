@@ -6,6 +6,7 @@ import pytest
 from made_records import record
 
 from gmc_dashboard.fit.figures import (
+    AROUND,
     FAINT,
     change_figure,
     describe,
@@ -142,7 +143,7 @@ def test_labels_of_large_type_do_not_touch_in_a_low_figure():
         figure = nmae_figure(curves, levels, iterations=2, own="one", height=height, text=text)
         low, high = figure.layout.yaxis.range
         places = sorted(note.y for note in figure.layout.annotations)
-        field = height - 76
+        field = height - AROUND
         apart = min(b - a for a, b in pairwise(places)) / (high - low) * field
         assert apart >= 0.95 * text
         assert figure.layout.height == height

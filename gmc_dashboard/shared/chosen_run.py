@@ -64,8 +64,14 @@ def choose_run(purpose: str, notes: DeltaGenerator) -> Run | None:
         ready = with_models(runs)
         default = better_run.opening(ready).id if ready else runs[0].id
     # A box of its own for each selection: it may have changed elsewhere since the last was drawn,
-    # and a box that is new on a page would begin with the first run whatever is selected.
-    key = f"chosen_run_{default}"
+    # and a box that is new on a page would begin with the first run whatever is selected. And one
+    # for each state: the browser sends what stood in the box, which says the state of before.
+    key = f"chosen_run_{default}_{by_id[default].state}"
+
+    def select() -> None:
+        if (picked := st.session_state[key]) in by_id:
+            context.select_run(picked)
+
     chosen = st.selectbox(
         "Model of the run",
         list(by_id),
@@ -73,10 +79,12 @@ def choose_run(purpose: str, notes: DeltaGenerator) -> Run | None:
         format_func=lambda id: f"{names[id]}{_facts(by_id[id])}",
         key=key,
         label_visibility="collapsed",
-        on_change=lambda: context.select_run(st.session_state[key]),
+        on_change=select,
     )
     if chosen is None:
         return None
+    if chosen not in by_id:
+        chosen = default
     if chosen != selected:
         context.choose(run=chosen)
     return by_id[chosen]

@@ -54,6 +54,13 @@ def test_it_waits_for_a_run(empty):
     at = opened(PAGE, run=run.id)
     assert not at.exception
     assert "0 of 3 iterations are done" in texts(at)
+    # The box then says what has become of the run, which is the same one.
+    computed(empty, small())
+    at.run()
+    assert not at.exception
+    assert "There is no run" not in texts(at)
+    assert at.query_params["run"] in (run.id, [run.id])
+    assert "iterations are done" not in texts(at)
 
 
 def test_a_run_that_does_not_exist_is_a_sentence(ids):

@@ -222,15 +222,15 @@ class Fit(OfInputs):
             except BaseException as error:
                 # Stopped while predicting: the state stays that of the last record.
                 self._state, self.predictions, self._lent = old_state, old_predictions, old_lent
-                self.team.progress.begin()
                 if isinstance(error, NumericalError):
                     at = step.state.iteration
                     raise error.during(f"Predictions of iteration {at}", at) from error
                 raise
+            finally:
+                self.team.progress.begin()
             if steps.reuses_memory and not old_lent:
                 spares.put(old_state.gaussian)
             self.history.append(record)
-            self.team.progress.begin()
             del old_state, step  # or the old weights would stay in memory for one more iteration
             yield record
 

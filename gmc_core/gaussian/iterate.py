@@ -198,8 +198,9 @@ def iterate(
             figures = algorithm.figures(state, expected)
             del expected  # its arrays would live through the next iteration
         except NumericalError as error:
-            progress.begin()
             raise error.during(f"Iteration {iteration}", iteration) from error
+        finally:
+            progress.begin()
         yield EmStep(
             log_likelihood=figures.log_likelihood,
             map_objective=figures.map_objective,

@@ -6,13 +6,11 @@ What updates itself is in a fragment, and every button outside it.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from functools import partial
 from typing import Any, Literal
 
 import streamlit as st
 
-from gmc_core.base.errors import ResourceError
-from gmc_core.fitting.affordable import TooLongError
 from gmc_core.paper.claims import CLAIMS, Claim, Subject, Verdict, check, judge
 from gmc_core.paper.claims.check import Progress
 from gmc_core.paper.claims.report import (
@@ -82,7 +80,10 @@ def fingerprint(progress: Progress) -> tuple[Any, ...]:
 def _start_bar(subject: Subject, title: str, progress: Progress) -> None:
     verdict = cost_view.Verdict(True, False)
     if progress.missing and not is_active(progress):
-        verdict = _affordable(subject, progress.missing)
+        check_missing = partial(subject.check_affordable, False, only=progress.missing)
+        # Each data set has a box of its own: what was said of one holds for no other.
+        key = f"claims_however_long_{subject.data['sha256']}"
+        verdict = cost_view.verdict_of([check_missing], key)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", border=True):
         if is_active(progress):
             st.button(
@@ -122,22 +123,6 @@ def _left_sentence(subject: Subject, progress: Progress) -> str:
     if progress.comparison_missing:
         parts.append("a comparison with other methods")
     return f"{'' if left == total else 'Missing: '}{' and '.join(parts)}."
-
-
-def _affordable(subject: Subject, missing: Collection[str]) -> cost_view.Verdict:
-    """Whether the experiments that are missing can be afforded; says of the first one that cannot
-    what to do."""
-    try:
-        subject.check_affordable(False, only=missing)
-    except ResourceError as error:
-        st.error(told(str(error)), icon=":material/memory:")
-        return cost_view.Verdict(False, False)
-    except TooLongError as error:
-        st.warning(told(str(error)), icon=":material/hourglass_top:")
-        key = f"claims_however_long_{subject.data['sha256']}"
-        however_long = bool(st.checkbox("Start it all the same", key=key))
-        return cost_view.Verdict(however_long, however_long)
-    return cost_view.Verdict(True, False)
 
 
 @guard()

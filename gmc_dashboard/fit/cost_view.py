@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import streamlit as st
@@ -72,10 +73,15 @@ def verdict_on(fits: Sequence[tuple[Wanted, Cost, Estimate]], key: str) -> Verdi
 
     key : of the box that starts what takes long.
     """
+    return verdict_of([partial(check_affordable, *fit) for fit in fits], key)
+
+
+def verdict_of(checks: Iterable[Callable[[], None]], key: str) -> Verdict:
+    """As :func:`verdict_on`, of what raises the errors of :func:`check_affordable`."""
     possible, long = True, False
-    for wanted, cost, estimate in fits:
+    for check in checks:
         try:
-            check_affordable(wanted, cost, estimate)
+            check()
         except ResourceError as error:
             st.error(told(str(error)), icon=":material/memory:")
             possible = False

@@ -137,7 +137,7 @@ def _head(run: Run, seen: Evidence | None, first: Run, others: Sequence[Run]) ->
         about = "  \n".join((title, about))
         title = tour.labels().get(run.id, title)
         if run.state == "finished":
-            title = f"{title}: {_figure(run, bold='')}".rstrip(".: ")
+            title = ": ".join(filter(None, (title, "".join(_nmae_parts(run)))))
     going = run.state in overlay.ACTIVE
     badge = STATES[run.state]
     if run.state == "finished" and not advice.is_good(seen):
@@ -386,15 +386,19 @@ def _in_short(run: Run, seen: Evidence | None) -> str:
     return _figure(run) + (f"{first}." if first else "")
 
 
-def _figure(run: Run, bold: str = "**") -> str:
-    """NMAE of a finished run and its standard error; "" without one."""
+def _figure(run: Run) -> str:
+    """NMAE of a finished run and its standard error as a sentence; "" without one."""
+    nmae, se = _nmae_parts(run)
+    return f"**{nmae}**{se}. " if nmae else ""
+
+
+def _nmae_parts(run: Run) -> tuple[str, str]:
+    """NMAE of a finished run, and its standard error; "" for what there is not."""
     summary = run.summary or {}
     nmae, se = summary.get("nmae"), summary.get("nmae_se")
-    return (
-        ""
-        if nmae is None
-        else f"{bold}NMAE {nmae:.4f}{bold}" + (f" ± {se:.4f}" if se else "") + ". "
-    )
+    if nmae is None:
+        return "", ""
+    return f"NMAE {nmae:.4f}", f" ± {se:.4f}" if se else ""
 
 
 def _where(run: Run, curves: Curves, at: int) -> None:

@@ -158,11 +158,10 @@ def _chapter(moves: bool) -> None:
     truth = lesson.eigenvalues(planted.truth)[0]
     _thickness(planted, chosen, float(truth), frame.iteration)
     # Much to read: on a projector only for who asks for it.
-    with st.expander(WHY_TITLE) if presenting() else st.container(border=True):
-        st.markdown(WHY if presenting() else f"#### {WHY_TITLE}\n{WHY}")
-        if presenting():
-            st.markdown(NOISE)
-    if not presenting():
+    if presenting():
+        st.expander(WHY_TITLE).markdown(f"{WHY}\n\n{NOISE}")
+    else:
+        st.container(border=True).markdown(f"#### {WHY_TITLE}\n{WHY}")
         st.markdown(NOISE)
 
 

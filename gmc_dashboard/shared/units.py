@@ -21,6 +21,14 @@ PROTOCOLS = {
 # Wherever an estimate was exceeded, instead of a countdown.
 LONGER = "longer than estimated: this machine is probably busy with other things"
 
+# How a run ended, after its name.
+ENDED = {
+    "finished": "has finished",
+    "failed": "has failed",
+    "cancelled": "was cancelled",
+    "interrupted": "was interrupted",
+}
+
 
 def minus(text: str) -> str:
     """Words and numbers to be shown, with "−" for every hyphen that is a number's sign.
@@ -41,15 +49,6 @@ def bytes_text(count: float) -> str:
         if count >= size:
             return f"{count / size:,.1f} {unit}"
     return f"{count:,.0f} bytes"
-
-
-# How a run ended, after its name.
-ENDED = {
-    "finished": "has finished",
-    "failed": "has failed",
-    "cancelled": "was cancelled",
-    "interrupted": "was interrupted",
-}
 
 
 def flops_text(flops: float, like: float | None = None) -> str:
